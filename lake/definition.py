@@ -1,0 +1,288 @@
+"""A view's definition: its query analysed once over placeholders, as a tree of relations with a key and a fingerprint.
+
+A query whose result is not a function of its inputs is refused here, before anything runs; so is one that reads what is not
+declared, and one whose columns a Delta table can't hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from lake.catalyst import DEFINITION_SETTINGS, Catalyst, Java
+from lake.config import HIDDEN_PREFIX, Config, ViewConfig
+from lake.errors import ConfigError, DefinitionError
+from lake.keys import Key, with_key
+from lake.order_dependence import order_dependence
+from lake.relations.base import Relation
+from lake.relations.tree import build
+from lake.tables import reason
+
+_TIME_AND_USER = {
+    "CurrentDate": "current_date",
+    "CurDateExpressionBuilder": "curdate",
+    "CurrentTimestamp": "current_timestamp",
+    "CurrentTime": "current_time",
+    "Now": "now",
+    "LocalTimestamp": "localtimestamp",
+    "CurrentTimeZone": "current_timezone",
+    "CurrentUser": "current_user",
+    "CurrentDatabase": "current_database",
+    "CurrentCatalog": "current_catalog",
+    "VariableReference": "a session variable",
+    "Sample": "TABLESAMPLE",
+}
+_SETTINGS = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.timestampType",
+)
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A column of the view: the name the query gives it, its type, and the attribute id it has in the tree."""
+
+    name: str
+    data_type: T.DataType
+    attribute: int
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """What a view is. `columns` are the query's; `hidden` are key columns that the query does not select.
+
+    `order_dependent`: why the result is not a function of the inputs as multisets, if it is not (trap 8).
+    """
+
+    view: str
+    catalyst: Catalyst
+    relation: Relation
+    sources: tuple[str, ...]
+    columns: tuple[OutputColumn, ...]
+    hidden: tuple[OutputColumn, ...]
+    key: Key | None
+    order_dependent: str | None
+    fingerprint: Mapping[str, str]
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The names of the key's columns in the view's table, hidden ones included; empty for a multiset."""
+        if self.key is None:
+            return ()
+        names = {c.attribute: c.name for c in reversed([*self.columns, *self.hidden])}
+        return tuple(names[i] for i in self.key.ids)
+
+
+def define(spark: SparkSession, name: str, config: Config, schemas: Mapping[str, T.StructType]) -> Definition:
+    """Analyse a view's query over placeholders of the sources' schemas. `spark`: the view's own session.
+
+    Raises DefinitionError or ConfigError, with what to do.
+    """
+    view = config.view(name)
+    catalyst = Catalyst(spark)
+    before = {key: spark.conf.get(key, None) for key in DEFINITION_SETTINGS}
+    for key, value in DEFINITION_SETTINGS.items():
+        spark.conf.set(key, value)
+    try:
+        placeholders = {t: catalyst.placeholder(t, schema) for t, schema in schemas.items()}
+        frame = _frame(catalyst, name, view, config, placeholders)
+        plan, optimised = catalyst.analysed(frame), catalyst.optimised(frame)
+        census = catalyst.census(plan)
+        _refuse_nondeterministic(name, catalyst, plan, census)
+        sources = _sources(name, catalyst, census, config)
+        columns = _columns(name, catalyst.schema_of(plan), [a.exprId().id() for a in catalyst.list(optimised.output())])
+        normal = catalyst.normal_form(optimised)
+        primary_keys = {t: config.tables[t].primary_key for t in sources}
+        _check_primary_keys(primary_keys, schemas)
+        node, key = with_key(catalyst.tree(optimised), catalyst, primary_keys)
+        relation = build(node, catalyst)
+        return Definition(
+            name,
+            catalyst,
+            relation,
+            sources,
+            columns,
+            _hidden(key, columns, catalyst.schema_of(node.spine[0]), [a.id for a in node.output]),
+            key,
+            order_dependence(relation, catalyst),
+            _fingerprint(spark, view, config, normal, columns, primary_keys),
+        )
+    except (PySparkException, Py4JJavaError) as error:
+        raise _worded(name, view, config, error) from error
+    finally:
+        for setting, old in before.items():
+            spark.conf.unset(setting) if old is None else spark.conf.set(setting, old)
+
+
+def query_text(view: ViewConfig, config: Config) -> str:
+    """The view's SQL, from the configuration or its file."""
+    if view.query is not None:
+        return view.query
+    file = config.directory / str(view.query_file)
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"The query file {file} can't be read ({error.strerror}).") from error
+
+
+def query_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config) -> DataFrame:
+    """The view's SQL over the session's temp views named as the tables."""
+    text = query_text(view, config).strip().rstrip(";")
+    try:
+        return catalyst.frame(catalyst.parse(text))
+    except ValueError as error:
+        raise DefinitionError(f"The query of view {name!r} must be one SELECT, found {error}.") from error
+
+
+def load_function(view: ViewConfig, config: Config) -> Any:
+    """The Python function of a view, imported from beside the configuration or from the path."""
+    assert view.function is not None
+    module_name, function_name = view.function.split(":")
+    directory = str(config.directory.resolve())
+    added = directory not in sys.path
+    if added:
+        sys.path.insert(0, directory)
+    try:
+        return getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"`function: {view.function}` can't be loaded from {Path(directory)} or the Python path: {error}.") from error
+    finally:
+        if added:
+            sys.path.remove(directory)
+
+
+def function_tables(name: str, function: Any, tables: Sequence[str]) -> list[str]:
+    """The tables that a view's function asks for: its parameters. Raises DefinitionError for one that is not declared."""
+    parameters = list(inspect.signature(function).parameters)
+    unknown = [p for p in parameters if p not in tables]
+    if unknown:
+        raise DefinitionError(
+            f"The function of view {name!r} has the parameter {unknown[0]!r}, which is no table. There are: {', '.join(sorted(tables))}."
+        )
+    return parameters
+
+
+def _frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config, tables: Mapping[str, DataFrame]) -> DataFrame:
+    if view.function is None:
+        for table, frame in tables.items():
+            frame.createOrReplaceTempView(table)
+        return query_frame(catalyst, name, view, config)
+    function = load_function(view, config)
+    frame = function(**{t: tables[t] for t in function_tables(name, function, list(tables))})
+    if not isinstance(frame, DataFrame):
+        raise DefinitionError(f"The function of view {name!r} must return a DataFrame, it returned {type(frame).__name__}.")
+    return frame
+
+
+def _refuse_nondeterministic(name: str, catalyst: Catalyst, plan: Java, census: Sequence[tuple[str, Java]]) -> None:
+    bad = sorted({_TIME_AND_USER[kind] for kind, _ in census if kind in _TIME_AND_USER})
+    if not bad and not plan.deterministic():
+        bad = catalyst.nondeterministic(census)
+    if bad or not plan.deterministic():
+        raise DefinitionError(
+            f"The query of view {name!r} is not a function of its tables: it uses {', '.join(bad) or 'a nondeterministic expression'}. "
+            "Put the value into a table, or leave it to the reader of the view."
+        )
+
+
+def _sources(name: str, catalyst: Catalyst, census: Sequence[tuple[str, Java]], config: Config) -> tuple[str, ...]:
+    found = {catalyst.source_of(java) for kind, java in census if kind == "LogicalRDD"}
+    if None in found:
+        raise DefinitionError(f"The query of view {name!r} reads a DataFrame that is none of its tables. Declare its table under `tables:`.")
+    return tuple(t for t in config.tables if t in found)
+
+
+def _columns(name: str, schema: T.StructType, ids: Sequence[int]) -> tuple[OutputColumn, ...]:
+    seen: set[str] = set()
+    for field in schema.fields:
+        if field.name.lower() in seen:
+            raise DefinitionError(f"The query of view {name!r} returns two columns named {field.name!r}. Give one another name with AS.")
+        if not field.name or field.name.lower().startswith(HIDDEN_PREFIX):
+            raise DefinitionError(f"The query of view {name!r} returns a column named {field.name!r}, which is reserved. Rename it with AS.")
+        if _unstorable(field.dataType):
+            raise DefinitionError(
+                f"Column {field.name!r} of view {name!r} has type {field.dataType.simpleString()}, which a Delta table can't hold. CAST it."
+            )
+        seen.add(field.name.lower())
+    return tuple(OutputColumn(f.name, f.dataType, i) for f, i in zip(schema.fields, ids, strict=True))
+
+
+def _unstorable(data_type: T.DataType) -> bool:
+    match data_type:
+        case T.ArrayType():
+            return _unstorable(data_type.elementType)
+        case T.MapType():
+            return _unstorable(data_type.keyType) or _unstorable(data_type.valueType)
+        case T.StructType():
+            return any(_unstorable(f.dataType) for f in data_type.fields)
+        case _:
+            return isinstance(data_type, T.NullType | T.CalendarIntervalType | T.DayTimeIntervalType | T.YearMonthIntervalType)
+
+
+def _hidden(key: Key | None, columns: Sequence[OutputColumn], schema: T.StructType, ids: Sequence[int]) -> tuple[OutputColumn, ...]:
+    if key is None:
+        return ()
+    types = dict(zip(ids, [f.dataType for f in schema.fields], strict=True))
+    missing = [i for i in key.ids if i not in {c.attribute for c in columns}]
+    return tuple(OutputColumn(f"{HIDDEN_PREFIX}key_{n}", types[i], i) for n, i in enumerate(missing))
+
+
+def _check_primary_keys(primary_keys: Mapping[str, Sequence[str]], schemas: Mapping[str, T.StructType]) -> None:
+    for table, columns in primary_keys.items():
+        names = {f.name.lower() for f in schemas[table].fields}
+        for column in columns:
+            if column.lower() not in names:
+                raise ConfigError(
+                    f"`tables.{table}.primary_key`: {table} has no column {column!r}. It has: {', '.join(schemas[table].names)}."
+                )
+
+
+def _fingerprint(
+    spark: SparkSession,
+    view: ViewConfig,
+    config: Config,
+    normal: str,
+    columns: Sequence[OutputColumn],
+    primary_keys: Mapping[str, Sequence[str]],
+) -> dict[str, str]:
+    """What rows of the view depend on besides its sources (trap 19): name → value, the long ones hashed."""
+    shape = "\n".join(f"{c.name} {c.data_type.simpleString()}" for c in columns)
+    parts = {"query": _digest(normal), "columns": _digest(shape), "spark": spark.version}
+    parts["keys"] = "; ".join(f"{t}({', '.join(k)})" for t, k in sorted(primary_keys.items()) if k)
+    if view.function is not None:
+        parts["function"] = _digest(inspect.getsource(load_function(view, config)))
+    parts |= {key: str(spark.conf.get(key)) for key in _SETTINGS}
+    legacy = {k: v for k, v in spark.conf.getAll.items() if k.startswith("spark.sql.legacy.")}
+    return parts | legacy
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _worded(name: str, view: ViewConfig, config: Config, error: Exception) -> DefinitionError:
+    text = reason(error)
+    if "LAKEJOIN_PLACEHOLDER" in str(error):
+        text = (
+            "it asks for rows while it is being defined (count, collect, show, a pivot without its values): "
+            "a view's function may only build a DataFrame"
+        )
+    where = f" ({view.query_file})" if view.query_file else f" ({view.function})" if view.function else ""
+    others = [v for v in config.views if v != name and f"`{v}`" in text]
+    hint = f" {others[0]!r} is a view: views that read views are not supported yet." if others else ""
+    return DefinitionError(f"The query of view {name!r}{where} can't be used: {text}.{hint}")

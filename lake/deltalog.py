@@ -1,0 +1,213 @@
+"""The only user of Delta's internals: heads, pinned snapshots and commits of one table's log.
+
+Public readers can't hold a snapshot: a frame over the newest version moves when the table does, and one over a numbered
+version replays the log at each read and is refused once the commit is older than the retention, even where it is the newest.
+A `Pinned` holds the snapshot that it was captured with. Pinned with Delta 4.4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+from lake.snapshots import Version
+
+Java = Any
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What one commit did, as far as Lakejoin asks: `changes_data` is false for OPTIMIZE and its like."""
+
+    number: int
+    timestamp: int
+    operation: str
+    user_metadata: str | None
+    changes_data: bool
+    table_id: str | None
+    schema_json: str | None
+    file_actions: tuple[Java, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Pinned:
+    """One version of one table, held: its rows stay readable while the table moves on."""
+
+    log: Log
+    snapshot: Java
+
+    @cached_property
+    def version(self) -> Version:
+        return Version(str(self.snapshot.metadata().id()), int(self.snapshot.version()))
+
+    @cached_property
+    def schema(self) -> StructType:
+        schema = _parse_datatype_json_string(self.snapshot.schema().json())
+        assert isinstance(schema, StructType)
+        return schema
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        """The table's properties."""
+        return self.log.as_dict(self.snapshot.metadata().configuration())
+
+    @cached_property
+    def bytes(self) -> int:
+        """The size of the table's data files."""
+        return int(self.snapshot.sizeInBytes())
+
+    @property
+    def has_feed(self) -> bool:
+        """Whether the change data feed is on at this version."""
+        return self.properties.get("delta.enableChangeDataFeed", "false").lower() == "true"
+
+    def rows(self) -> DataFrame:
+        """All rows, with the table's own column names."""
+        option = self.log.jvm.scala.Option
+        relation = self.log.java.createRelation(self.log.seq([]), option.apply(self.snapshot), option.empty(), True)
+        return DataFrame(self.log.spark._jsparkSession.baseRelationToDataFrame(relation), self.log.spark)
+
+    def rows_of(self, files: list[Java]) -> DataFrame:
+        """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""
+        frame = self.log.java.createDataFrame(self.snapshot, self.log.seq(files), False, self.log.jvm.scala.Option.empty())
+        return DataFrame(frame, self.log.spark)
+
+    def transaction(self, app_id: str) -> int:
+        """The newest txnVersion that the table has seen of an application, -1 where there was none."""
+        found = self.snapshot.transactions().get(app_id)
+        return -1 if found.isEmpty() else int(found.get())
+
+
+class Log:
+    """The transaction log of one table, by path or by catalog name. Raises what Spark raises; tables.py words it."""
+
+    def __init__(self, spark: SparkSession, path: str | None = None, name: str | None = None) -> None:
+        self.spark = spark
+        self.jvm: Java = spark._jvm
+        delta_log = self.jvm.org.apache.spark.sql.delta.DeltaLog
+        if path is not None:
+            self.java: Java = delta_log.forTable(spark._jsparkSession, path)
+        else:
+            identifier = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(name)
+            self.java = delta_log.forTable(spark._jsparkSession, identifier)
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.java.tableExists())
+
+    @property
+    def path(self) -> str:
+        return str(self.java.dataPath().toString())
+
+    def head(self) -> Pinned:
+        """The newest version, read from the log now."""
+        none = self.jvm.scala.Option.empty()
+        return Pinned(self, self.java.update(False, none, none))
+
+    def at(self, number: int) -> Pinned:
+        """An older version. Raises where the log no longer reaches back."""
+        none = self.jvm.scala.Option.empty()
+        return Pinned(self, self.java.getSnapshotAt(number, none, none, False))
+
+    def version_at(self, time: datetime) -> int:
+        """The newest version that was committed at or before `time`."""
+        timestamp = self.jvm.java.sql.Timestamp(int(time.timestamp() * 1000))
+        commit = self.java.history().getActiveCommitAtTime(timestamp, self.jvm.scala.Option.empty(), True, False, True)
+        return int(commit.version())
+
+    def commits(self, since: int, until: int) -> Iterator[Commit]:
+        """The commits since+1..until, oldest first. Raises where one is no longer there."""
+        changes = self.java.getChanges(since + 1, until, self.jvm.scala.Option.empty(), True)
+        while changes.hasNext():
+            pair = changes.next()
+            yield self._commit(int(pair._1()), self._list(pair._2()))
+
+    def _commit(self, number: int, actions: list[Java]) -> Commit:
+        by_kind: dict[str, list[Java]] = {}
+        for action in actions:
+            by_kind.setdefault(action.getClass().getSimpleName(), []).append(action)
+        info = json.loads(by_kind["CommitInfo"][0].json())["commitInfo"] if "CommitInfo" in by_kind else {}
+        metadata = by_kind.get("Metadata", [])
+        files = by_kind.get("AddFile", []) + by_kind.get("RemoveFile", [])
+        return Commit(
+            number,
+            int(info.get("timestamp", 0)),
+            str(info.get("operation", "")),
+            info.get("userMetadata"),
+            any(f.dataChange() for f in files),
+            str(metadata[-1].id()) if metadata else None,
+            str(metadata[-1].schemaString()) if metadata else None,
+            tuple(f for f in files if f.dataChange()),
+        )
+
+    def added_and_removed(self, since: int, until: int) -> tuple[list[Java], list[Java]]:
+        """The data files (AddFile actions) that the commits since+1..until added and removed, net."""
+        added: dict[tuple[str, str], Java] = {}
+        removed: dict[tuple[str, str], Java] = {}
+        for commit in self.commits(since, until):
+            for action in commit.file_actions:
+                is_add = action.getClass().getSimpleName() == "AddFile"
+                vector = action.deletionVector()
+                key = (str(action.path()), str(vector.uniqueId()) if vector is not None else "")
+                mine, other = (added, removed) if is_add else (removed, added)
+                if other.pop(key, None) is None:
+                    mine[key] = action if is_add else self._as_add(action)
+        return list(added.values()), list(removed.values())
+
+    def _as_add(self, remove: Java) -> Java:
+        """A removed file as the AddFile that would bring it back."""
+        none = self.jvm.scala.Option.empty()
+        size = remove.size()
+        return self.jvm.org.apache.spark.sql.delta.actions.AddFile(
+            remove.path(),
+            remove.partitionValues(),
+            int(size.get()) if size.isDefined() else 0,
+            0,
+            True,
+            None,
+            None,
+            remove.deletionVector(),
+            *[none] * 5,
+        )
+
+    def as_dict(self, scala_map: Java) -> dict[str, str]:
+        """A Scala map of strings as a dict."""
+        return dict(self.jvm.scala.jdk.javaapi.CollectionConverters.asJava(scala_map))
+
+    def seq(self, items: list[Java]) -> Java:
+        """A Python list as a Scala sequence."""
+        array = self.jvm.java.util.ArrayList()
+        for item in items:
+            array.add(item)
+        return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(array).toSeq()
+
+    def _list(self, sequence: Java) -> list[Java]:
+        items = self.jvm.scala.jdk.javaapi.CollectionConverters.asJava(sequence)
+        return [items.get(i) for i in range(items.size())]
+
+
+def put_if_absent_problem(spark: SparkSession, path: str) -> str | None:
+    """Whether a commit file can be made here only once: what went wrong, None if nothing. Leaves no file behind."""
+    jvm: Java = spark._jvm
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    try:
+        files = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        files.create(place, False).close()
+        try:
+            files.create(place, False).close()
+            return "a file could be made twice"
+        except Py4JJavaError:
+            return None
+        finally:
+            files.delete(place, False)
+    except (Py4JJavaError, PySparkException) as error:
+        return str(getattr(error, "java_exception", error)).splitlines()[0]

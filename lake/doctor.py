@@ -1,0 +1,96 @@
+"""`lakejoin doctor`: is everything in place? Versions, jars, and each place in the configuration, with a remedy a line."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+from lake import preflight
+from lake.config import Config, load
+from lake.errors import LakeError
+
+_WANTED = {"pyspark": "4.2.", "delta-spark": "4.4."}
+_SAFE_SCHEMES = frozenset({"", "file", "hdfs", "abfs", "abfss", "wasbs", "gs", "dbfs", "viewfs"})
+UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was examined, and what to do where it is wrong."""
+
+    what: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def examine(config_path: Path, env: str | None) -> list[Finding]:
+    """Examine machine and configuration; nothing is changed but a probe file that is removed again."""
+    findings = list(_machine())
+    try:
+        config = load(config_path, env)
+    except LakeError as error:
+        return [*findings, Finding("configuration", False, str(error), "Mend it, then run doctor again.")]
+    findings.append(Finding("configuration", True, f"{config_path}: {len(config.tables)} tables, {len(config.views)} views"))
+    if all(f.ok for f in findings):
+        findings += _lake(config)
+    return findings
+
+
+def _machine() -> Iterator[Finding]:
+    problem = preflight.python_problem()
+    yield Finding("Python", problem is None, sys.version.split()[0], problem or "")
+    problem = preflight.java_problem()
+    yield Finding("Java", problem is None, str(preflight.java_version() or "none"), problem or "")
+    for package, wanted in _WANTED.items():
+        try:
+            found = version(package)
+        except PackageNotFoundError:
+            found = "not installed"
+        yield Finding(package, found.startswith(wanted), found, f"Install {package} {wanted}x (make setup).")
+    from lake.session import jar_folder, jars
+
+    here = jars()
+    yield Finding("Delta's jars", True, f"{len(here)} in {jar_folder()}" if here else "not resolved yet: Spark asks Maven Central at each start")
+
+
+def _lake(config: Config) -> Iterator[Finding]:
+    from lake.lakehouse import Lakehouse
+
+    lake = Lakehouse(config)
+    yield Finding("Spark", True, f"{lake.spark.version}, master {lake.spark.sparkContext.master}")
+    for name in config.tables:
+        try:
+            head = lake.source_head(name)
+            feed = "change data feed on" if head.has_feed else "no change data feed: changes are read from data files"
+            yield Finding(f"table {name}", True, f"version {head.version.number}, {feed}")
+        except LakeError as error:
+            yield Finding(f"table {name}", False, str(error))
+    view = next(iter(config.views), "view")
+    path = config.view_path(view)
+    if path is None:
+        yield Finding("target", True, f"{config.target}: a catalog's schema, whose commits the catalog keeps safe")
+    else:
+        yield _target(lake, config, path.rsplit("/", 1)[0])
+
+
+def _target(lake: Any, config: Config, folder: str) -> Finding:
+    """Whether the target can be written, and whether two writers there can't lose a commit (trap 18)."""
+    scheme = urlparse(folder).scheme if ":" in folder else ""
+    if scheme in UNSAFE_SCHEMES and not config.single_writer and not lake.has_multi_writer_store(scheme):
+        remedy = f"Set spark.delta.logStore.{scheme}.impl to a multi-writer log store, or single_writer: true if only one writer ever runs."
+        return Finding("target", False, f"{folder}: two writers at once could lose a commit", remedy)
+    error = lake.probe_put_if_absent(folder, f".lakejoin-doctor-{uuid.uuid4().hex}")
+    if error:
+        return Finding("target", False, f"{folder}: {error}", "Check that the folder exists or can be made, and its permissions.")
+    known = "commits are put-if-absent" if scheme in _SAFE_SCHEMES else "written and read back"
+    return Finding("target", True, f"{folder}: {known}")

@@ -1,0 +1,51 @@
+"""What can go wrong that a user can mend.
+
+Every error that Lakejoin raises on purpose is a `LakeError`. Its children are named for what the reader must mend, and each
+text says what, with which value, what was there instead, and what to do. `exit_code` is what the command line ends with.
+"""
+
+
+class LakeError(Exception):
+    """Base of all errors that are meant for a person; `exit_code` 2: the request was wrong."""
+
+    exit_code = 2
+
+
+class ConfigError(LakeError):
+    """lakejoin.yml (or the dict of the same shape) is not valid: names file, key and line."""
+
+
+class DefinitionError(LakeError):
+    """A view's query can't be maintained: not one SELECT, nondeterministic, or reading what is not declared."""
+
+
+class DefinitionChangedError(DefinitionError):
+    """The view's definition, or a setting that changes its results, differs from what its table was built with."""
+
+
+class SourceError(LakeError):
+    """A source table is missing, is not a Delta table, was replaced, or can't be read."""
+
+
+class ExpiredError(LakeError):
+    """Versions that are needed can no longer be read: what was asked can't be known (exit code 3)."""
+
+    exit_code = 3
+
+
+class KeyViolationError(LakeError):
+    """The data breaks a declared primary key: names the view, the key and sample keys (exit code 1)."""
+
+    exit_code = 1
+
+
+class TargetError(LakeError):
+    """The view's table was written by someone else, is missing, or is not one that this Lakejoin can continue."""
+
+
+class ConcurrencyError(LakeError):
+    """Other writers of the view's table won the race again and again; nothing was published by this refresh."""
+
+
+class InternalError(LakeError):
+    """The algebra's own checks failed: nothing was written. Please report it with the view's definition."""

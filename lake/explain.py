@@ -1,0 +1,50 @@
+"""`explain`: what each operator of a view does on a refresh, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lake.definition import Definition
+from lake.relations.base import Relation
+from lake.relations.joins import Join
+from lake.relations.keyed import Keyed
+from lake.relations.leaves import Source
+from lake.results import Explanation, Step
+
+
+def explain(definition: Definition, ways: Mapping[str, str]) -> Explanation:
+    """The view's tree, operator by operator. `ways`: how each source's changes are read."""
+    steps = tuple(_steps(definition.relation, 0))
+    recomputed = [f"{s.operator} is recomputed, since {s.reason}" for s in steps if s.reason]
+    reasons = [f"it uses {definition.order_dependent}"] if definition.order_dependent else recomputed
+    return Explanation(definition.view, definition.key_names, not reasons, "; ".join(reasons), steps, dict(ways))
+
+
+def _steps(relation: Relation, depth: int) -> Iterator[Step]:
+    reason = relation.reason if isinstance(relation, Keyed) else ""
+    yield Step(depth, _name(relation), relation.rule, _keys(relation), _looks_up(relation), reason)
+    for child in relation.children:
+        yield from _steps(child, depth + 1)
+    for subquery in relation.subqueries.values():
+        yield Step(depth + 1, "Subquery", "evaluated at both ends; where its value differs, the operator above is recomputed", (), "", "")
+        yield from _steps(subquery, depth + 2)
+
+
+def _name(relation: Relation) -> str:
+    if isinstance(relation, Source):
+        return f"Source {relation.name} ({', '.join(relation.columns)})"
+    if isinstance(relation, Join):
+        return f"Join {relation.join_type}"
+    return relation.node.kind
+
+
+def _keys(relation: Relation) -> tuple[str, ...]:
+    if isinstance(relation, Join):
+        return tuple(f"{a} {'<=>' if safe else '='} {b}" for a, b, safe in relation.equi_keys)
+    return tuple(str(k) for k in relation.keys[0]) if isinstance(relation, Keyed) else ()
+
+
+def _looks_up(relation: Relation) -> str:
+    if isinstance(relation, Join) and not relation.equi_keys:
+        return "no equality between the sides: the other side is read whole where one changed"
+    return ""

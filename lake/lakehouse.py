@@ -1,0 +1,396 @@
+"""open_lake and its verbs: the public API.
+
+    from lake import open_lake
+    lake = open_lake("lakejoin.yml")
+    lake.refresh("q20")
+    lake.read("q20")
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from lake import explain, publish, verify, weights
+from lake.config import Config, load
+from lake.definition import Definition, define, function_tables, load_function, query_text
+from lake.deltalog import Pinned, put_if_absent_problem
+from lake.edits import in_names, keyed, of_multiset, with_identity, WEIGHT
+from lake.errors import ConfigError, DefinitionError, KeyViolationError, TargetError
+from lake.plan import RefreshPlan, plan
+from lake.primary_keys import refuse_broken
+from lake.publish import LostRaceError, Target
+from lake.relations.base import Reading
+from lake.results import Differences, Explanation, RefreshResult, SourceStatus
+from lake.session import make_session, own_session
+from lake.snapshots import Snapshot
+from lake.stamp import Stamp
+from lake.tables import PinnedSources, Table, capture, check_identity, expires_in, pin_at, snapshot_of, way_of
+from lake.view_table import Published, create, open_log, published, visible
+
+logger = logging.getLogger("lakejoin")
+
+Until = Mapping[str, int] | datetime | str | None
+
+
+def open_lake(config: str | Path | Mapping[str, Any] = "lakejoin.yml", spark: SparkSession | None = None, env: str | None = None) -> Lakehouse:
+    """Open a lakehouse by its lakejoin.yml, or by a dict of the same shape.
+
+    `spark`: an existing classic session with Delta, else one is made when it is first needed. Raises ConfigError.
+    """
+    return Lakehouse(load(config, env), spark)
+
+
+@dataclass
+class _Prepared:
+    """A view ready to be refreshed: its definition and the newest version of each of its sources, captured once."""
+
+    definition: Definition
+    tables: dict[str, Table]
+    pins: dict[str, Pinned]
+
+
+@dataclass
+class _View:
+    """What a lakehouse keeps of a view between calls: a session of its own, a lock, the definition last analysed."""
+
+    spark: SparkSession
+    lock: Any = field(default_factory=threading.RLock)
+    schemas: dict[str, T.StructType] | None = None
+    definition: Definition | None = None
+
+
+class Lakehouse:
+    """Views over Delta tables, kept exact from snapshot to snapshot."""
+
+    def __init__(self, config: Config, spark: SparkSession | None = None) -> None:
+        self.config = config
+        self._spark = spark
+        self._views: dict[str, _View] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The caller's session, or the one that Lakejoin makes."""
+        if self._spark is None:
+            self._spark = make_session(self.config.spark)
+        return self._spark
+
+    # -- verbs ------------------------------------------------------------------------------------------------------
+
+    def refresh(self, view: str, until: Until = None) -> RefreshResult:
+        """Bring a view to a snapshot of its sources; the first refresh builds it.
+
+        `until`: {table: version} (tables not named: newest), a time (datetime or ISO text), or None for newest. Raises
+        LakeError with what to do; the published view is then as it was.
+        """
+        return self._refreshed(view, until, rebuild=False)
+
+    def rebuild(self, view: str, until: Until = None) -> RefreshResult:
+        """Compute a view anew at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
+        return self._refreshed(view, until, rebuild=True)
+
+    def read(self, view: str) -> DataFrame:
+        """The published rows: the query's columns, nothing hidden. Raises TargetError where the view was never built."""
+        table = self._view_table(view)
+        log = open_log(self.spark, table)
+        if log is None or published(self.spark, table) is None:
+            raise TargetError(f'View {view!r} has not been built yet. Run "lakejoin refresh {view}".')
+        return visible(log.head().rows())
+
+    def explain(self, view: str) -> Explanation:
+        """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
+        with self._opened(view) as state:
+            prepared = self._prepare(view, state)
+            ways = {s: way_of(prepared.pins[s], None) for s in prepared.definition.sources}
+            return explain.explain(prepared.definition, ways)
+
+    def verify(self, view: str) -> Differences:
+        """The view against its query run from scratch, by plain Spark on the pinned tables, at the view's snapshot.
+
+        Raises ExpiredError where those versions can't be read any more.
+        """
+        table = self._view_table(view)
+        spark = own_session(self.spark)
+        current = self._built(spark, view)
+        assert current.stamp is not None
+        tables = {t: self._table(t) for t in current.stamp.snapshot}
+        pins = {t: pin_at(p, t, current.stamp.snapshot[t]) for t, p in capture(spark, tables).items()}
+        frames = {t: p.rows() for t, p in pins.items()}
+        try:
+            return verify.verify(spark, table.label, self.config, frames, current)
+        except PySparkException as error:
+            raise verify.unreadable(view, current.stamp.snapshot, error) from error
+
+    def status(self, view: str | None = None) -> list[SourceStatus]:
+        """Per view and source: published and newest version, lag, how long the changes stay readable, how they are read."""
+        views = [view] if view is not None else list(self.config.views)
+        return [row for name in views for row in self._status(name)]
+
+    def refresh_all(self, until: Until = None) -> list[RefreshResult]:
+        """Refresh every view of the configuration, in its order."""
+        return [self.refresh(view, until) for view in self.config.views]
+
+    def state_bytes(self, view: str) -> int:
+        """How many bytes Lakejoin keeps of the view besides its rows: its stamp."""
+        current = self._built(self.spark, view)
+        assert current.stamp is not None
+        return len(current.stamp.to_json().encode())
+
+    # -- for doctor ---------------------------------------------------------------------------------------------------
+
+    def source_head(self, table: str) -> Pinned:
+        """A source's newest version. Raises SourceError, also where a declared key's column is missing."""
+        return self._table(table).log(self.spark).head()
+
+    def has_multi_writer_store(self, scheme: str) -> bool:
+        """Whether the session has a log store for the scheme that keeps two writers from losing a commit."""
+        store = self.spark.conf.get(f"spark.delta.logStore.{scheme}.impl", "") or ""
+        return bool(store) and "SingleDriver" not in store
+
+    def probe_put_if_absent(self, folder: str, name: str) -> str | None:
+        """Make a file in the folder, see that it can't be made twice, remove it; what went wrong, None if nothing."""
+        return put_if_absent_problem(self.spark, f"{folder}/{name}")
+
+    # -- a refresh --------------------------------------------------------------------------------------------------
+
+    def _refreshed(self, view: str, until: Until, rebuild: bool) -> RefreshResult:
+        started = time.monotonic()
+        with self._opened(view) as state:
+            for attempt in range(1, publish.ATTEMPTS + 1):
+                prepared = self._prepare(view, state, until)
+                try:
+                    result = self._attempt(prepared, state.spark, rebuild)
+                except LostRaceError:
+                    if attempt == publish.ATTEMPTS:
+                        raise
+                    continue
+                break
+        found = RefreshResult(seconds=round(time.monotonic() - started, 3), **result)
+        logger.info("refreshed", extra={"lakejoin": {"event": "refresh", **found.to_json()}})
+        return found
+
+    def _attempt(self, prepared: _Prepared, spark: SparkSession, rebuild: bool) -> dict[str, Any]:
+        definition, view = prepared.definition, prepared.definition.view
+        table, until = self._view_table(view), snapshot_of(prepared.pins)
+        current = published(spark, table) if not rebuild else self._published_or_foreign(spark, table)
+        stamp = current.stamp if current else None
+        changed = self.config.view(view).on_definition_change == "rebuild"
+        if stamp is not None and changed and dict(stamp.fingerprint) != dict(definition.fingerprint):
+            rebuild = True
+        if rebuild and current is not None:
+            decided = RefreshPlan(view, "recompute", stamp.snapshot if stamp else None, until, "a rebuild was asked for")
+        else:
+            decided = plan(view, stamp, definition.fingerprint, until, definition.order_dependent)
+            if stamp is not None:
+                for source, version in stamp.snapshot.versions.items():
+                    check_identity(prepared.tables[source], prepared.pins[source], version)
+        if decided.mode == "none":
+            return _result(decided, decided.mode, 0, 0, 0)
+        if current is None:
+            create(spark, table, self.config.view(view), definition)
+            current = published(spark, table)
+            assert current is not None
+        return self._computed(prepared, spark, table, current, decided)
+
+    def _computed(self, prepared: _Prepared, spark: SparkSession, table: Table, current: Published, decided: RefreshPlan) -> dict[str, Any]:
+        definition = prepared.definition
+        since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
+        sources = PinnedSources(prepared.tables, prepared.pins, since)
+        target = Target(spark, table, current.pinned.log, definition)
+        stamp = Stamp(
+            definition.view,
+            current.next_number,
+            uuid.uuid4().hex,
+            current.pinned.version.number,
+            decided.until,
+            decided.mode,
+            definition.fingerprint,
+        )
+        with Reading(definition.catalyst, sources) as reading:
+            if decided.mode == "build":
+                return self._build(target, stamp, reading, decided)
+            return self._change(target, stamp, reading, decided, current)
+
+    def _build(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> dict[str, Any]:
+        definition = target.definition
+        refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
+        rows = in_names(definition, definition.relation.snapshot(reading))
+        if definition.key is None:
+            rows = with_identity(definition, rows, stamp.number)
+        inserted = publish.publish_rows(target, stamp, rows)
+        return _result(decided, "build", inserted, 0, 0)
+
+    def _change(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, current: Published) -> dict[str, Any]:
+        definition = target.definition
+        held = current.pinned.rows()
+        if decided.mode == "recompute":
+            if not publish.same_schema(definition, current.pinned.schema):
+                return self._replace(target, stamp, reading, decided)
+            refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
+            frame = weights.consolidate(_difference(definition, reading, held))
+        else:
+            changes = reading.changes_of(definition.relation)
+            frame = weights.consolidate(changes.frame) if changes is not None else None
+        if frame is None:
+            publish.publish_rows(target, stamp, held.limit(0))
+            return _result(decided, decided.mode, 0, 0, 0)
+        kept = in_names(definition, reading.keep_rows(frame).frame)
+        if definition.key is not None:
+            edits = keyed(definition, kept, reading)
+        else:
+            edits = of_multiset(definition, kept, held, reading, stamp.number)
+        try:
+            publish.publish(target, stamp, edits)
+        except KeyViolationError:
+            refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
+            raise
+        recomputed = "; ".join(dict.fromkeys(reading.recomputed))
+        mode = "recompute" if recomputed else decided.mode
+        result = _result(decided, mode, edits.inserted + edits.updated, edits.deleted + edits.updated, edits.updated, recomputed)
+        return {**result, "changes_read": reading.rows_read}
+
+    def _replace(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> dict[str, Any]:
+        definition = target.definition
+        refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
+        rows = in_names(definition, definition.relation.snapshot(reading))
+        if definition.key is None:
+            rows = with_identity(definition, rows, stamp.number)
+        inserted = publish.publish_rows(target, stamp, rows, replace=True)
+        return _result(decided, "recompute", inserted, 0, 0, "the view's columns changed: all rows were written anew")
+
+    # -- what the verbs share ---------------------------------------------------------------------------------------
+
+    def _opened(self, view: str) -> _Opened:
+        self.config.view(view)
+        with self._lock:
+            if view not in self._views:
+                self._views[view] = _View(own_session(self.spark))
+        return _Opened(self._views[view])
+
+    def _prepare(self, view: str, state: _View, until: Until = None) -> _Prepared:
+        """Capture the newest version of each table that the view may read, and analyse the view if a schema is new."""
+        tables = {t: self._table(t) for t in self._mentioned(view)}
+        pins = capture(state.spark, tables)
+        wanted = _at(until, list(tables))
+        pins = {t: pin_at(p, t, wanted[t]) if t in wanted else p for t, p in pins.items()}
+        schemas = {t: p.schema for t, p in pins.items()}
+        if state.definition is None or state.schemas != schemas:
+            state.definition, state.schemas = define(state.spark, view, self.config, schemas), schemas
+        read = state.definition.sources
+        return _Prepared(state.definition, {t: tables[t] for t in read}, {t: pins[t] for t in read})
+
+    def _mentioned(self, view: str) -> list[str]:
+        """The tables that a view's text names (or its function asks for), so that no other table need be opened."""
+        config = self.config.view(view)
+        if config.function is not None:
+            return function_tables(view, load_function(config, self.config), list(self.config.tables))
+        words = {w.lower() for w in re.findall(r"\w+", query_text(config, self.config))}
+        return [t for t in self.config.tables if t.lower() in words]
+
+    def _table(self, name: str) -> Table:
+        config = self.config.tables.get(name)
+        if config is None:
+            raise DefinitionError(f"The table {name!r} is no longer declared under `tables:` in the configuration.")
+        path = None if config.path is None else self.config.source_path(config.path)
+        return Table(name, path, config.name, config.primary_key)
+
+    def _view_table(self, view: str) -> Table:
+        self.config.view(view)
+        return Table(view, self.config.view_path(view), self.config.view_name(view))
+
+    def _built(self, spark: SparkSession, view: str) -> Published:
+        current = published(spark, self._view_table(view))
+        if current is None or current.stamp is None:
+            raise TargetError(f'View {view!r} has not been built yet. Run "lakejoin refresh {view}".')
+        return current
+
+    def _published_or_foreign(self, spark: SparkSession, table: Table) -> Published | None:
+        """For a rebuild: what is published, also where somebody else wrote the table since."""
+        try:
+            return published(spark, table)
+        except TargetError:
+            log = open_log(spark, table)
+            if log is None or log.head().properties.get("lakejoin.view") != table.label:
+                raise
+            return Published(table.label, log.head(), None)
+
+    def _status(self, view: str) -> list[SourceStatus]:
+        with self._opened(view) as state:
+            prepared = self._prepare(view, state)
+            current = published(state.spark, self._view_table(view))
+            stamp = current.stamp if current else None
+            return [_source_status(view, s, stamp, p) for s, p in prepared.pins.items()]
+
+
+class _Opened:
+    """A view's state under its lock."""
+
+    def __init__(self, state: _View) -> None:
+        self._state = state
+
+    def __enter__(self) -> _View:
+        self._state.lock.acquire()
+        return self._state
+
+    def __exit__(self, *exc: object) -> None:
+        self._state.lock.release()
+
+
+def _difference(definition: Definition, reading: Reading, held: DataFrame) -> DataFrame:
+    """The query at `until` minus what the view holds, as weighted rows over the tree's columns."""
+    columns = {c.name: f"c{c.attribute}" for c in [*definition.columns, *definition.hidden]}
+    old = held.select(*[held[f"`{n}`"].alias(c) for n, c in columns.items()])
+    return weights.subtract(definition.relation.snapshot(reading).select(*columns.values()), old)
+
+
+def _result(decided: RefreshPlan, mode: str, inserted: int, deleted: int, updated: int, reason: str = "") -> dict[str, Any]:
+    return {
+        "view": decided.view,
+        "since": decided.since,
+        "until": decided.until,
+        "mode": mode,
+        "rows_inserted": inserted,
+        "rows_deleted": deleted,
+        "rows_updated": updated,
+        "reason": reason or decided.reason,
+    }
+
+
+def _at(until: Until, tables: list[str]) -> dict[str, int | datetime]:
+    """The version or time to pin each table at."""
+    if until is None:
+        return {}
+    if isinstance(until, Mapping):
+        unknown = [t for t in until if t not in tables]
+        if unknown:
+            raise ConfigError(f"`until` names {unknown[0]!r}, which the view does not read. It reads: {', '.join(tables)}.")
+        return {t: int(v) for t, v in until.items()}
+    try:
+        moment = datetime.fromisoformat(until) if isinstance(until, str) else until
+    except ValueError as error:
+        raise ConfigError(f"`until` must be versions ({{table: number}}) or a time such as 2026-01-31T12:00:00, not {until!r}.") from error
+    return dict.fromkeys(tables, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _source_status(view: str, source: str, stamp: Stamp | None, pinned: Pinned) -> SourceStatus:
+    newest = pinned.version.number
+    read = stamp.snapshot.get(source) if stamp else None
+    left = expires_in(pinned, read, datetime.now(UTC)) if read is not None else None
+    way = way_of(pinned, None)
+    advice = "" if pinned.has_feed else f"ALTER TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true) makes changes of {source} cheaper"
+    lag = None if read is None else newest - read
+    return SourceStatus(view, source, read, newest, lag, left.total_seconds() if left is not None else None, way, advice)

@@ -1,0 +1,57 @@
+"""published + heads → a refresh. Pure: it runs no Spark job on rows, and what it decides can be shown before it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lake.errors import DefinitionChangedError, SourceError
+from lake.snapshots import Interval, Snapshot
+from lake.stamp import Stamp
+
+Mode = Literal["none", "build", "incremental", "recompute"]
+
+
+@dataclass(frozen=True)
+class RefreshPlan:
+    """What a refresh will do: from which snapshot to which, how, and why it is not incremental where it is not."""
+
+    view: str
+    mode: Mode
+    since: Snapshot | None
+    until: Snapshot
+    reason: str = ""
+
+
+def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], until: Snapshot, order_dependent: str | None) -> RefreshPlan:
+    """Plan a refresh. Raises DefinitionChangedError where the definition is another one, SourceError for a mixed move."""
+    if published is None:
+        return RefreshPlan(view, "build", None, until, "the view has not been built yet")
+    check_fingerprint(view, published.fingerprint, fingerprint)
+    interval = Interval(published.snapshot, until)
+    moved, backwards = interval.moved(), interval.backwards()
+    if not moved:
+        return RefreshPlan(view, "none", published.snapshot, until, "no source has a new version")
+    if backwards and len(backwards) == len(moved):
+        return RefreshPlan(view, "none", published.snapshot, published.snapshot, "the view is already at a newer snapshot")
+    if backwards:
+        shown = ", ".join(f"{t} from version {published.snapshot[t]} to {until[t]}" for t in backwards)
+        raise SourceError(f"A refresh of {view!r} to {until} would move {shown}. A view never moves back: give newer versions.")
+    if order_dependent is not None:
+        return RefreshPlan(view, "recompute", published.snapshot, until, f"the query uses {order_dependent}")
+    return RefreshPlan(view, "incremental", published.snapshot, until)
+
+
+def check_fingerprint(view: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Raise DefinitionChangedError with what differs."""
+    differing = [name for name in sorted({*old, *new}) if name != "text" and old.get(name, "") != new.get(name, "")]
+    if not differing:
+        return
+    hashed = ("query", "columns", "function")
+    shown = [f"the {n}" if n in hashed else f"{n} was {old.get(n, '')!r}, now {new.get(n, '')!r}" for n in differing]
+    cause = " (its text is the same: the schema of a source changed)" if old.get("text") == new.get("text") and "query" in differing else ""
+    raise DefinitionChangedError(
+        f"The definition of view {view!r} is not the one its table was built with: {'; '.join(shown)} changed{cause}. Nothing was "
+        f'written. Run "lakejoin rebuild {view}", or set `on_definition_change: rebuild`.'
+    )

@@ -1,0 +1,50 @@
+"""Is this machine fit to run Lakejoin? One line a finding; run by `make setup` before anything is installed, and by `doctor`.
+
+Run as a script it imports nothing of Lakejoin, and its syntax is old, so that a too old Python can say so.
+"""
+
+import re
+import subprocess
+import sys
+
+PYTHON = (3, 11)
+JAVA = 17
+
+
+def python_problem():  # type: ignore[no-untyped-def]  # a too old Python must be able to read this file
+    """What is wrong with this Python, None if nothing."""
+    if sys.version_info >= PYTHON:
+        return None
+    return "Python %d.%d or newer is needed, this is %s: set PYTHON=... to a newer one (make setup PYTHON=python3.12)." % (
+        PYTHON[0],
+        PYTHON[1],
+        sys.version.split()[0],
+    )
+
+
+def java_version():  # type: ignore[no-untyped-def]
+    """The major version of the Java on the path (or of JAVA_HOME), None where there is none."""
+    import os
+
+    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
+    try:
+        text = subprocess.run([java, "-version"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False).stderr.decode()
+    except OSError:
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else None
+
+
+def java_problem():  # type: ignore[no-untyped-def]
+    """What is wrong with this Java, None if nothing."""
+    found = java_version()
+    if found is not None and found >= JAVA:
+        return None
+    here = "there is none on the path" if found is None else "this is Java %d" % found
+    return "Java %d or newer is needed, %s: install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME." % (JAVA, here)
+
+
+if __name__ == "__main__":
+    problems = [p for p in (python_problem(), java_problem()) if p]
+    if problems:
+        sys.exit("\n".join(problems))

@@ -1,0 +1,30 @@
+"""Declared primary keys against the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import functions as F
+
+from lake.definition import Definition
+from lake.edits import SAMPLES
+from lake.errors import KeyViolationError
+from lake.relations.base import Sources
+from lake.tables import quoted
+
+
+def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mapping[str, Sequence[str]]) -> None:
+    """Raise KeyViolationError naming table, key and sample keys where a primary key that the view's key leans on is broken."""
+    if definition.key is None or not definition.key.declared:
+        return
+    for table, key in primary_keys.items():
+        if not key:
+            continue
+        columns = [F.col(quoted(c)) for c in key]
+        broken = sources.rows(table).groupBy(*columns).count().where("count > 1").drop("count").take(SAMPLES)
+        if broken:
+            shown = "; ".join(str(row.asDict()) for row in broken)
+            raise KeyViolationError(
+                f"The declared primary key ({', '.join(key)}) of {table} has more than one row for: {shown}. Nothing was published. Mend "
+                f"the data, or change `tables.{table}.primary_key` in the configuration."
+            )

@@ -1,0 +1,213 @@
+"""What a relation is, and what it reads from during one refresh.
+
+    snapshot(reading)         all rows at `until`
+    lookup(keys, reading)     the rows at `until` whose key expressions are among `keys`
+    changes(reading)          weighted rows over (since, until], None where there are none
+
+under one law, which each relation's tests check:
+
+    snapshot(until) = snapshot(since) + changes(since, until)        as multisets
+
+Read from the other end, it says that the old side never needs to be read:
+
+    lookup(keys, since) = lookup(keys, until) - changes restricted to keys
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lake import weights
+from lake.catalyst import Attribute, Catalyst, Expression, Node
+from lake.relations.ranges import Ranges, of_frame
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Weighted rows of one relation over the interval; `count` is known where the rows are local, on the driver."""
+
+    frame: DataFrame
+    count: int | None
+
+    @property
+    def local(self) -> bool:
+        return self.count is not None
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Rows to look up: the values in `frame` (column `k<i>` for `on[i]`; repeats allowed) of expressions over a relation.
+
+    Values compare null-safe: NULL is a key like any other. `ranges[i]` bounds the values where that is known.
+    """
+
+    on: tuple[Expression, ...]
+    frame: DataFrame
+    ranges: tuple[Ranges | None, ...]
+    local: bool
+
+    @property
+    def columns(self) -> list[str]:
+        return [f"k{i}" for i in range(len(self.on))]
+
+    def pick(self, picked: Mapping[int, Expression]) -> Keys:
+        """The keys of some of the expressions, given as position → the same expression over another relation."""
+        frame = self.frame.select(*[F.col(f"k{i}").alias(f"k{n}") for n, i in enumerate(picked)])
+        return replace(self, on=tuple(picked.values()), frame=frame, ranges=tuple(self.ranges[i] for i in picked))
+
+    def without_nulls(self, null_safe: Sequence[bool]) -> Keys:
+        """The keys that can match in a join: no NULL, but in columns that the join compares null-safe."""
+        dropped = [i for i, safe in enumerate(null_safe) if not safe]
+        ranges = [replace(r, null=False) if r is not None and i in dropped else r for i, r in enumerate(self.ranges)]
+        frame = self.frame.dropna(subset=[f"k{i}" for i in dropped]) if dropped else self.frame
+        return replace(self, frame=frame, ranges=tuple(ranges))
+
+
+class Sources(Protocol):
+    """Where source relations read: one pinned interval of the tables that a view reads (tables.py)."""
+
+    def rows(self, source: str) -> DataFrame:
+        """All rows at `until`, with the table's own column names."""
+
+    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
+        """Consolidated weighted rows of the columns (as c0, c1, ... and `w`) over (since, until]; None if no version passed."""
+
+
+@dataclass
+class Reading:
+    """One refresh as its relations see it. What a relation computed once is kept, or a deep tree would compute its leaves
+    again and again (trap 24)."""
+
+    catalyst: Catalyst
+    sources: Sources
+    local_limit: int = 20_000
+    recomputed: list[str] = field(default_factory=list)
+    rows_read: int | None = 0
+    _changes: dict[int, Changes | None] = field(default_factory=dict)
+    _persisted: list[DataFrame] = field(default_factory=list)
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for frame in self._persisted:
+            frame.unpersist()
+
+    def changes_of(self, relation: Relation) -> Changes | None:
+        """The relation's changes over the interval, computed once."""
+        if id(relation) not in self._changes:
+            self._changes[id(relation)] = relation.compute_changes(self)
+        return self._changes[id(relation)]
+
+    def count_read(self, changes: Changes | None) -> Changes | None:
+        """Add a source's changes to the number of changes read, which is not known where they are too many to be local."""
+        if changes is not None:
+            known = self.rows_read is not None and changes.count is not None
+            self.rows_read = self.rows_read + changes.count if known else None  # type: ignore[operator]
+        return changes
+
+    def keep(self, frame: DataFrame) -> Changes | None:
+        """Compute the frame once: local rows where they are few (None where there are none), else persisted."""
+        collected = self.catalyst.collected(frame, self.local_limit)
+        if collected is None:
+            persisted = frame.persist()
+            self._persisted.append(persisted)
+            return Changes(persisted, None)
+        local, count = collected
+        return Changes(local, count) if count else None
+
+    def keep_rows(self, frame: DataFrame) -> Changes:
+        """Compute unweighted rows once, as `keep` does; an empty frame stays one."""
+        return self.keep(frame) or Changes(frame.limit(0), 0)
+
+    def keys(self, parts: Sequence[tuple[Changes, Sequence[Expression]]]) -> Keys:
+        """The keys that occur in changes: for each part the values of its expressions, all parts together.
+
+        The keys' `on` are the first part's expressions; `pick` moves them to another relation.
+        """
+        frames = [
+            self.catalyst.project(changes.frame.drop(weights.WEIGHT), {f"k{i}": e for i, e in enumerate(on)}) for changes, on in parts
+        ]
+        frame = frames[0]
+        for other in frames[1:]:
+            frame = frame.unionByName(other)
+        local = all(changes.local for changes, _ in parts)
+        if not local:
+            frame = frame.distinct()
+        return Keys(tuple(parts[0][1]), frame, of_frame(frame, local), local)
+
+
+class Relation(ABC):
+    """One node of a view's tree with its child relations. Immutable; what a refresh computes is kept in its `Reading`."""
+
+    rule = ""
+    reason = ""
+
+    def __init__(self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None) -> None:
+        self.node = node
+        self.children = tuple(children)
+        self.subqueries = dict(subqueries or {})
+
+    @property
+    def output(self) -> tuple[Attribute, ...]:
+        return self.node.output
+
+    @abstractmethod
+    def own_changes(self, reading: Reading) -> Changes | None:
+        """The relation's changes, its subqueries' values unchanged."""
+
+    @abstractmethod
+    def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
+        """The rows at `until` whose key expressions are among `keys`; more than those only where not `exact`."""
+
+    def snapshot(self, reading: Reading) -> DataFrame:
+        """All rows at `until`."""
+        return self.run(reading, [child.snapshot(reading) for child in self.children])
+
+    def snapshot_since(self, reading: Reading) -> DataFrame:
+        """All rows at `since`, from the newer end (the law, read backwards)."""
+        return self.rows_since(reading, self.snapshot(reading))
+
+    def rows_since(self, reading: Reading, rows: DataFrame) -> DataFrame:
+        """What some rows at `until` were at `since`; they must hold all rows of each key that changed."""
+        changes = reading.changes_of(self)
+        if changes is None:
+            return rows
+        old = weights.consolidate(weights.subtract(rows, changes.frame.select(*rows.columns, weights.WEIGHT)))
+        return weights.to_rows(old, self.node.kind)
+
+    def compute_changes(self, reading: Reading) -> Changes | None:
+        """The relation's changes by its rule, or recomputed where a subquery in its expressions has another value now."""
+        if any(reading.changes_of(subquery) is not None for subquery in self.subqueries.values()):
+            return self.recomputed(reading)
+        return self.own_changes(reading)
+
+    def recomputed(self, reading: Reading) -> Changes | None:
+        """op(children at until) - op(children at since): exact for every operator, as dear as running it twice."""
+        reading.recomputed.append(f"{self.node.kind} was recomputed: {self.reason or 'the value of a subquery changed'}")
+        new = self.run(reading, [child.snapshot(reading) for child in self.children])
+        old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
+        return reading.keep(weights.consolidate(weights.subtract(new, old)))
+
+    def run(self, reading: Reading, frames: Sequence[DataFrame], since: bool = False) -> DataFrame:
+        """Spark's own operator on the given rows, with the subqueries' rows at `until` (or at `since`)."""
+        if not self.subqueries:
+            return reading.catalyst.run(self.node, frames)
+        rows = {i: s.snapshot_since(reading) if since else s.snapshot(reading) for i, s in self.subqueries.items()}
+        return reading.catalyst.run(self.node, frames, rows)
+
+    def restricted(self, rows: DataFrame, keys: Keys, reading: Reading) -> DataFrame:
+        """The rows whose key expressions are among the keys: a null-safe left semi join."""
+        named = {f"_{c}": e for c, e in zip(keys.columns, keys.on, strict=True)}
+        left = reading.catalyst.project(rows, named, keep=True)
+        right = F.broadcast(keys.frame) if keys.local else keys.frame
+        match = F.lit(True)
+        for column in keys.columns:
+            match = match & left[f"_{column}"].eqNullSafe(right[column])
+        return left.join(right, on=match, how="left_semi").select(*rows.columns)

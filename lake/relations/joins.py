@@ -1,0 +1,110 @@
+"""Joins: rule 1 (bilinear) for inner joins, rule 2 (affected keys) with a shortcut for the others.
+
+Rule 1:
+
+    changes(A ⋈ B) = ΔA ⋈ B_since + A_until ⋈ ΔB
+                   = ΔA ⋈ B_until + A_until ⋈ ΔB - ΔA ⋈ ΔB          (B_since = B_until - ΔB)
+
+A term whose Δ is empty is not computed. B_until and A_until are looked up by the equi-keys of the other side's Δ, and the
+lookup walks on through nested joins, so that no two full inputs are ever joined.
+
+Example: A = {(1, 'x')}, B = {}; both get a row of key 1: ΔA ⋈ B_until finds it, A_until ⋈ ΔB finds the old and the new row
+of A, and ΔA ⋈ ΔB takes back the pair that was counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+
+from lake import weights
+from lake.catalyst import Catalyst, Expression, Node
+from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.keyed import Keyed
+
+
+class Join(Relation):
+    """What all joins share: equi-keys, and walking by them from rows of one side to the other."""
+
+    def __init__(
+        self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, catalyst: Catalyst
+    ) -> None:
+        Relation.__init__(self, node, children, subqueries)
+        self.equi_keys = catalyst.equi_keys(node)
+        self.join_type = catalyst.join_type(node)
+
+    def other(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
+        """The rows of one side that can match rows of the other: at least those, the join itself decides."""
+        child = self.children[side]
+        if not self.equi_keys:
+            return child.snapshot(reading)
+        on: list[Expression] = [pair[1 - side] for pair in self.equi_keys]
+        wanted: list[Expression] = [pair[side] for pair in self.equi_keys]
+        keys = reading.keys([(driving, on)]).pick(dict(enumerate(wanted)))
+        return child.lookup(keys.without_nulls([null_safe for *_, null_safe in self.equi_keys]), reading, exact=False)
+
+    def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
+        """Keys go to a side that has them, and from what is found there to the other side by the equi-keys.
+
+        Only to a preserved side: narrowing the NULL-supplying one first makes matched rows look unmatched (trap 3).
+        """
+        first = max(self.walkable, key=lambda side: len(self._keys_of(keys, side)), default=None)
+        picked = {} if first is None else self._keys_of(keys, first)
+        if first is None or not picked:
+            rows = self.snapshot(reading)
+        else:
+            found = reading.keep_rows(self.children[first].lookup(keys.pick(picked), reading))
+            frames = {first: found.frame, 1 - first: self.other(1 - first, found, reading)}
+            rows = self.run(reading, [frames[0], frames[1]])
+        return self.restricted(rows, keys, reading) if exact and len(picked) < len(keys.on) else rows
+
+    @property
+    def walkable(self) -> tuple[int, ...]:
+        """The sides that a lookup may narrow first."""
+        return {"FullOuter": (), "RightOuter": (1,), "Inner": (0, 1), "Cross": (0, 1)}.get(self.join_type, (0,))
+
+    def _keys_of(self, keys: Keys, side: int) -> dict[int, Expression]:
+        ids = self.children[side].node.output_ids
+        return {i: e for i, e in enumerate(keys.on) if e.references and e.references <= ids}
+
+
+class InnerJoin(Join):
+    """An inner or cross join with any condition; without equi-keys the other side is read whole."""
+
+    rule = "bilinear: each side's changes look up the other side"
+
+    def own_changes(self, reading: Reading) -> Changes | None:
+        left, right = (reading.changes_of(child) for child in self.children)
+        terms = []
+        if left is not None:
+            terms.append(self.run(reading, [left.frame, self.other(1, left, reading)]))
+        if right is not None:
+            terms.append(self.run(reading, [self.other(0, right, reading), right.frame]))
+        if left is not None and right is not None:
+            terms.append(weights.negate(self.run(reading, [left.frame, right.frame])))
+            return reading.keep(weights.consolidate(weights.add(terms)))
+        return reading.keep(terms[0]) if terms else None
+
+
+class KeyedJoin(Join, Keyed):
+    """Outer, semi, anti and existence joins: rule 2 by their equi-keys.
+
+    Shortcut where the NULL-supplying (or tested) side did not change: the join is then linear in the preserved side,
+    changes(A ⟕ B) = ΔA ⟕ B.
+    """
+
+    def __init__(
+        self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, catalyst: Catalyst
+    ) -> None:
+        Join.__init__(self, node, children, subqueries, catalyst=catalyst)
+        self.keys = (tuple(k[0] for k in self.equi_keys), tuple(k[1] for k in self.equi_keys))
+        self.reason = "" if self.equi_keys else "its condition has no equality between the two sides"
+
+    def own_changes(self, reading: Reading) -> Changes | None:
+        for side in self.walkable:
+            driving = reading.changes_of(self.children[side])
+            if driving is not None and reading.changes_of(self.children[1 - side]) is None:
+                frames = {side: driving.frame, 1 - side: self.other(1 - side, driving, reading)}
+                return reading.keep(self.run(reading, [frames[0], frames[1]]))
+        return Keyed.own_changes(self, reading)

@@ -1,0 +1,91 @@
+"""Relations without children: source tables, and rows that are written in the query itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lake import weights
+from lake.catalyst import Attribute, Node
+from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.tables import quoted
+
+
+class Source(Relation):
+    """A source table, down to the columns that the query needs.
+
+        changes = the table's consolidated change feed over (since, until]
+
+    Example: versions 5 to 7 insert (1, 'a'), then update it to (1, 'b'): changes are {(1, 'b'): +1}.
+    """
+
+    rule = "reads its change feed"
+
+    def __init__(self, node: Node, needed: frozenset[int]) -> None:
+        super().__init__(node, ())
+        used = tuple(a for a in node.output if a.id in needed)
+        self._output = used or node.output[:1]  # count(*) needs rows, if no column
+
+    @property
+    def output(self) -> tuple[Attribute, ...]:
+        return self._output
+
+    @property
+    def name(self) -> str:
+        assert self.node.source is not None
+        return self.node.source
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's columns that are read."""
+        return [a.name for a in self.output]
+
+    def snapshot(self, reading: Reading) -> DataFrame:
+        return self._named(reading.sources.rows(self.name))
+
+    def own_changes(self, reading: Reading) -> Changes | None:
+        changes = reading.sources.changes(self.name, self.columns)
+        if changes is None:
+            return None
+        named = [F.col(f"c{i}").alias(a.column) for i, a in enumerate(self.output)]
+        return reading.count_read(reading.keep(changes.select(*named, weights.WEIGHT)))
+
+    def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
+        """Ranges of literals go to the scan (Delta skips files by them), the rest is a semi join."""
+        table = reading.sources.rows(self.name)
+        names = {a.id: a.name for a in self.output}
+        for expression, ranges in zip(keys.on, keys.ranges, strict=True):
+            if expression.attribute is not None and ranges is not None:
+                table = table.where(ranges.condition(F.col(quoted(names[expression.attribute]))))
+        rows = self._named(table)
+        return self.restricted(rows, keys, reading) if exact else rows
+
+    def _named(self, table: DataFrame) -> DataFrame:
+        return table.select(*[F.col(quoted(a.name)).alias(a.column) for a in self.output])
+
+
+class Constant(Relation):
+    """Rows that are written in the query (VALUES, a range, no FROM at all): they never change."""
+
+    rule = "constant"
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node, ())
+
+    def snapshot(self, reading: Reading) -> DataFrame:
+        return self.run(reading, [])
+
+    def own_changes(self, reading: Reading) -> Changes | None:
+        return None
+
+    def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
+        rows = self.snapshot(reading)
+        return self.restricted(rows, keys, reading) if exact else rows
+
+
+def renamed(frame: DataFrame, own: Sequence[Attribute], other: Sequence[Attribute]) -> DataFrame:
+    """The frame with the columns of `own` under the names of `other`, by position; the weight stays."""
+    weight = [weights.WEIGHT] if weights.is_weighted(frame) else []
+    return frame.select(*[F.col(a.column).alias(b.column) for a, b in zip(own, other, strict=True)], *weight)

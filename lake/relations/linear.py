@@ -1,0 +1,96 @@
+"""Linear operators: applied to changes, they give changes.
+
+    changes(op(A)) = op(changes(A))            weights pass through
+    changes(A ∪ B) = changes(A) + changes(B)
+
+Example: a filter x > 1 over {(1): -1, (2): +1} gives {(2): +1}.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from lake import weights
+from lake.catalyst import Catalyst, Expression
+from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.leaves import renamed
+
+PASS_THROUGH = frozenset(
+    {"Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "BatchEvalPython", "ArrowEvalPython"}
+)
+LINEAR = PASS_THROUGH | {"Project", "Generate", "Expand"}
+
+
+class Linear(Relation):
+    """Filter, Project, Generate (explode), Expand (grouping sets): one child, each row by itself."""
+
+    rule = "applied to the changes"
+
+    def own_changes(self, reading: Reading) -> Changes | None:
+        changes = reading.changes_of(self.children[0])
+        if changes is None:
+            return None
+        result = self.run(reading, [changes.frame])
+        return reading.keep(result) if changes.local else Changes(result, None)
+
+    def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
+        """Keys that can be said in terms of the child's columns are looked up there; what is left is a semi join here."""
+        pushed = self._pushed(keys, reading.catalyst)
+        if not pushed:
+            rows = self.snapshot(reading)
+        else:
+            child_exact = exact and len(pushed) == len(keys.on)
+            rows = self.run(reading, [self.children[0].lookup(keys.pick(pushed), reading, child_exact)])
+        return self.restricted(rows, keys, reading) if exact and len(pushed) < len(keys.on) else rows
+
+    def _pushed(self, keys: Keys, catalyst: Catalyst) -> dict[int, Expression]:
+        """Position of a key → the same key over the child's output."""
+        found = {}
+        for i, expression in enumerate(keys.on):
+            below = self._below(expression, catalyst)
+            if below is not None:
+                found[i] = below
+        return found
+
+    def _below(self, expression: Expression, catalyst: Catalyst) -> Expression | None:
+        child = self.children[0].node.output_ids
+        match self.node.kind:
+            case "Project":
+                return catalyst.substituted(expression, catalyst.definitions(self.node))
+            case "Expand":
+                return expression if expression.references <= catalyst.unexpanded(self.node) else None
+            case _:  # below a filter or a generator only what can't throw: the rows that they drop are still there (trap 4)
+                return expression if expression.attribute is not None and expression.references <= child else None
+
+
+class UnionAll(Relation):
+    """UNION ALL: columns match by position."""
+
+    rule = "applied to the changes of each input"
+
+    def snapshot(self, reading: Reading) -> DataFrame:
+        frames = [renamed(c.snapshot(reading), c.node.output, self.output) for c in self.children]
+        return _together(frames)
+
+    def own_changes(self, reading: Reading) -> Changes | None:
+        found = [(child, reading.changes_of(child)) for child in self.children]
+        moved = [(child, changes) for child, changes in found if changes is not None]
+        if not moved:
+            return None
+        frame = weights.add(renamed(changes.frame, child.node.output, self.output) for child, changes in moved)
+        return reading.keep(frame) if all(changes.local for _, changes in moved) else Changes(frame, None)
+
+    def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
+        frames = []
+        for child in self.children:
+            definitions = {a.id: b.java for a, b in zip(self.node.output, child.node.output, strict=True)}
+            below = {i: reading.catalyst.substituted(e, definitions) for i, e in enumerate(keys.on)}
+            frames.append(renamed(child.lookup(keys.pick(below), reading, exact), child.node.output, self.output))
+        return _together(frames)
+
+
+def _together(frames: list[DataFrame]) -> DataFrame:
+    result = frames[0]
+    for frame in frames[1:]:
+        result = result.unionByName(frame)
+    return result

@@ -1,0 +1,76 @@
+"""From Catalyst's nodes to relations: which rule each operator has, and which columns each source must give."""
+
+from __future__ import annotations
+
+from lake.catalyst import Catalyst, Expression, Node
+from lake.errors import DefinitionError
+from lake.relations.base import Relation
+from lake.relations.joins import InnerJoin, KeyedJoin
+from lake.relations.keyed import Keyed
+from lake.relations.leaves import Constant, Source
+from lake.relations.linear import LINEAR, Linear, UnionAll
+
+_CONSTANTS = frozenset({"LocalRelation", "OneRowRelation", "Range"})
+
+
+def build(node: Node, catalyst: Catalyst) -> Relation:
+    """The relation of a node tree. Raises DefinitionError for a leaf that is neither a source nor a constant."""
+    return _Builder(catalyst).relation(node, _needed(node, catalyst))
+
+
+class _Builder:
+    def __init__(self, catalyst: Catalyst) -> None:
+        self.catalyst = catalyst
+
+    def relation(self, node: Node, needed: frozenset[int]) -> Relation:
+        if not node.children:
+            return self._leaf(node, needed)
+        children = [self.relation(child, needed) for child in node.children]
+        subqueries = {
+            expression.exprId().id(): build(self.catalyst.tree(plan), self.catalyst)
+            for expression, plan in self.catalyst.subquery_plans(node)
+        }
+        if node.kind in LINEAR:
+            return Linear(node, children, subqueries)
+        if node.kind == "Union":
+            return UnionAll(node, children, subqueries)
+        if node.kind == "Join":
+            inner = self.catalyst.join_type(node) in ("Inner", "Cross")
+            return (InnerJoin if inner else KeyedJoin)(node, children, subqueries, catalyst=self.catalyst)
+        keys, reason = self._keys(node)
+        return Keyed(node, children, subqueries, keys=[keys] + [[]] * (len(children) - 1), reason=reason)
+
+    def _leaf(self, node: Node, needed: frozenset[int]) -> Relation:
+        if node.source is not None:
+            return Source(node, needed)
+        if node.kind in _CONSTANTS:
+            return Constant(node)
+        raise DefinitionError(
+            f"The query reads {self.catalyst.describe(node)}, which is no table of lakejoin.yml. "
+            "Declare the table under `tables:` and read it by that name."
+        )
+
+    def _keys(self, node: Node) -> tuple[list[Expression], str]:
+        """The expressions by which a unary operator treats its rows apart, or why there are none."""
+        if node.kind == "Aggregate":
+            keys = self.catalyst.expressions(node.plan.groupingExpressions())
+            reason = "it is one group over all rows"
+        elif node.kind == "Window":
+            keys = self.catalyst.expressions(node.plan.partitionSpec())
+            reason = "its window has no PARTITION BY"
+        else:
+            return [], "a LIMIT looks at all rows" if node.kind == "Limit" else f"{node.kind} has no incremental rule"
+        usable = [k for k in keys if self.catalyst.hashable(k) and not self.catalyst.is_session(k)]
+        return usable, "" if usable else reason if not keys else "its keys can't be looked up (a session window, a map)"
+
+
+def _needed(root: Node, catalyst: Catalyst) -> frozenset[int]:
+    """The attribute ids that any operator reads or the query returns; the rest is never read from a source."""
+    known = LINEAR | {"Join", "Aggregate", "Window", "Limit"}
+    ids = set(root.output_ids)
+    for node in root.walk():
+        for plan in node.spine:
+            ids |= catalyst.references(plan)
+        if node.kind not in known:
+            ids |= {i for child in node.children for i in child.output_ids}
+    return frozenset(ids)

@@ -1,0 +1,120 @@
+"""What the verbs answer: small frozen records, each with `to_json` for machines. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lake.snapshots import Snapshot
+
+
+@dataclass(frozen=True)
+class RefreshResult:
+    """What a refresh did. Rows are counted in the view's own terms; an updated row of a keyed view counts as one deleted
+    and one inserted, and once more in `rows_updated`. `seconds`: wall-clock time of the whole refresh."""
+
+    view: str
+    since: Snapshot | None
+    until: Snapshot
+    mode: str
+    rows_inserted: int
+    rows_deleted: int
+    rows_updated: int
+    seconds: float
+    reason: str = ""
+    changes_read: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"since": dict(self.since) if self.since else None, "until": dict(self.until)}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A row that differs: +n is missing from the view, -n is too many in it."""
+
+    weight: int
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """The view against the query run from scratch at its snapshot. Empty (and so false) where the view is exact.
+
+    `missing` and `surplus` count rows with their multiplicity; `samples` are some of them.
+    """
+
+    view: str
+    snapshot: Snapshot
+    rows: int
+    missing: int
+    surplus: int
+    samples: tuple[Difference, ...]
+
+    @property
+    def exact(self) -> bool:
+        return self.missing == self.surplus == 0
+
+    def __len__(self) -> int:
+        return self.missing + self.surplus
+
+    def __iter__(self) -> Iterator[Difference]:
+        return iter(self.samples)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"snapshot": dict(self.snapshot), "exact": self.exact, "samples": [asdict(s) for s in self.samples]}
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """One source of one view. `lag`: versions to read; `expires_in`: seconds until the first of them may be gone, None
+    where none is waiting; `way`: how its changes are read."""
+
+    view: str
+    source: str
+    published: int | None
+    newest: int
+    lag: int | None
+    expires_in: float | None
+    way: str
+    advice: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator of a view's tree, as `explain` shows it."""
+
+    depth: int
+    operator: str
+    rule: str
+    keys: tuple[str, ...]
+    looks_up: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What each operator does on a refresh, and why. `incremental`: no operator is ever recomputed whole."""
+
+    view: str
+    key: tuple[str, ...]
+    incremental: bool
+    reason: str
+    steps: tuple[Step, ...]
+    sources: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        how = "incremental" if self.incremental else f"not incremental: {self.reason}"
+        key = f"by the key ({', '.join(self.key)})" if self.key else "as a multiset (no key can be derived)"
+        lines = [f"{self.view}: {how}", f"published {key}", ""]
+        for step in self.steps:
+            keys = f" by ({', '.join(step.keys)})" if step.keys else ""
+            lines.append(f"{'  ' * step.depth}{step.operator}{keys}: {step.rule}")
+            lines += [f"{'  ' * step.depth}    {text}" for text in (step.looks_up, step.reason) if text]
+        return "\n".join([*lines, "", *[f"{name}: changes from its {way}" for name, way in self.sources.items()]])

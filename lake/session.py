@@ -1,0 +1,73 @@
+"""The Spark session that Lakejoin makes where the caller brings none, and the session of its own that each view works in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from delta import configure_spark_with_delta_pip
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lake.errors import ConfigError
+
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+# Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
+_DEFAULTS = {
+    "spark.app.name": "lakejoin",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.extensions": EXTENSION,
+    "spark.sql.catalog.spark_catalog": CATALOG,
+}
+
+
+def make_session(settings: Mapping[str, str]) -> SparkSession:
+    """A session with Delta, with the given settings over Lakejoin's defaults."""
+    builder = SparkSession.builder
+    options = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')} {settings.get(_JAVA_OPTIONS, '')}"
+    settings = {**settings, _JAVA_OPTIONS: options.strip()}
+    if "spark.master" not in settings and "SPARK_REMOTE" not in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
+        builder = builder.master("local[*]")
+    for key, value in {**_DEFAULTS, **settings}.items():
+        builder = builder.config(key, value)
+    resolved = jars()
+    if resolved:
+        builder = builder.config("spark.jars", ",".join(resolved))
+    elif "spark.jars.packages" not in settings and "spark.jars" not in settings:
+        builder = configure_spark_with_delta_pip(builder)
+    return builder.getOrCreate()
+
+
+def jar_folder() -> Path:
+    """Where `make setup` keeps Delta's jars: in the virtual environment, or where LAKEJOIN_JARS says."""
+    return Path(os.environ.get("LAKEJOIN_JARS", Path(sys.prefix) / "share" / "lakejoin" / "jars"))
+
+
+def jars() -> list[str]:
+    """The jars that were resolved at set-up, empty where there are none: Spark then resolves them itself."""
+    return sorted(str(p) for p in jar_folder().glob("*.jar"))
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A clone of the caller's session, settings included, without its temp views (trap 17)."""
+    java = getattr(spark, "_jsparkSession", None)
+    if java is None:
+        raise ConfigError("This session is a Spark Connect client, which has no JVM to reach. Lakejoin needs a classic Spark session.")
+    if EXTENSION not in (spark.sparkContext.getConf().get("spark.sql.extensions") or ""):
+        try:
+            spark._jvm.org.apache.spark.sql.delta.DeltaLog.toString()  # type: ignore[union-attr]
+        except (Py4JError, TypeError) as error:
+            raise ConfigError(f"This Spark session has no Delta Lake. Make it with spark.sql.extensions={EXTENSION} and Delta's jars.") from error
+    clone = java.cloneSession()
+    clone.sessionState().catalog().clearTempTables()
+    return SparkSession(spark.sparkContext, clone)

@@ -1,0 +1,65 @@
+"""The stamp: all that Lakejoin remembers of a view, kept in the metadata of the commit that published its rows.
+
+It holds the snapshot that the rows answer for, the refresh's number and run id, the version of the view's table that the
+refresh was planned on, and the definition's fingerprint. Under 2 KB, whatever the tables' size. No Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lake.errors import TargetError
+from lake.snapshots import Snapshot
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """`base`: the version of the view's table on which the refresh was planned, -1 for its first."""
+
+    view: str
+    number: int
+    run_id: str
+    base: int
+    snapshot: Snapshot
+    mode: str
+    fingerprint: Mapping[str, str]
+
+    def to_json(self) -> str:
+        """The text that goes into the commit."""
+        body = {
+            "format": FORMAT,
+            "view": self.view,
+            "number": self.number,
+            "run_id": self.run_id,
+            "base": self.base,
+            "snapshot": self.snapshot.to_json(),
+            "mode": self.mode,
+            "fingerprint": dict(self.fingerprint),
+        }
+        return json.dumps({"lakejoin": body}, separators=(",", ":"), sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str | None) -> Stamp | None:
+        """The stamp in a commit's metadata, None where there is none. Raises TargetError for a newer format."""
+        try:
+            body = json.loads(text or "")["lakejoin"]
+        except (ValueError, TypeError, KeyError):
+            return None
+        if body["format"] > FORMAT:
+            raise TargetError(
+                f"The table of view {body.get('view')!r} was stamped by a newer Lakejoin (format {body['format']}, this one "
+                f"reads up to {FORMAT}). Upgrade Lakejoin."
+            )
+        return Stamp(
+            body["view"],
+            int(body["number"]),
+            body["run_id"],
+            int(body["base"]),
+            Snapshot.from_json(body["snapshot"]),
+            body["mode"],
+            body["fingerprint"],
+        )

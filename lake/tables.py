@@ -1,0 +1,211 @@
+"""The only reader of Delta tables: heads, pinned rows, changes over an interval, retention.
+
+Changes come from the change data feed, read by version and consolidated; from the data files and deletion vectors that the
+interval's commits added and removed, where the feed is off, begins too late, or a commit in between changed the table's schema.
+Law: rows(until) = rows(since) + changes, as multisets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lake import weights
+from lake.deltalog import Log, Pinned
+from lake.errors import ExpiredError, SourceError
+from lake.snapshots import Interval, Snapshot, Version
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a table is: a path or a catalog name, under the name that queries give it."""
+
+    label: str
+    path: str | None
+    name: str | None
+    primary_key: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.label} ({self.path or self.name})"
+
+    def log(self, spark: SparkSession) -> Log:
+        """The table's log. Raises SourceError where there is no Delta table."""
+        try:
+            log = Log(spark, self.path, self.name)
+            exists = log.exists
+        except (PySparkException, Py4JJavaError) as error:
+            raise SourceError(f"{self} can't be opened: {reason(error)}. Check `tables.{self.label}` in the configuration.") from error
+        if not exists:
+            raise SourceError(
+                f"{self} is not a Delta table: there is no transaction log. Check `tables.{self.label}` in the configuration, "
+                "or create the table first."
+            )
+        return log
+
+
+def capture(spark: SparkSession, tables: Mapping[str, Table]) -> dict[str, Pinned]:
+    """Each table's newest version, captured once and held."""
+    return {label: table.log(spark).head() for label, table in tables.items()}
+
+
+def snapshot_of(pins: Mapping[str, Pinned]) -> Snapshot:
+    """The vector of the pinned versions."""
+    return Snapshot({label: pinned.version for label, pinned in pins.items()})
+
+
+def pin_at(pinned: Pinned, label: str, until: int | datetime) -> Pinned:
+    """The table at an older version or time. Raises SourceError, or ExpiredError where it can't be read any more."""
+    newest = pinned.version.number
+    try:
+        number = until if isinstance(until, int) else pinned.log.version_at(until)
+        if number == newest:
+            return pinned
+        if number > newest or number < 0:
+            raise SourceError(f"{label} has no version {number}: its newest is {newest}.")
+        return pinned.log.at(number)
+    except (PySparkException, Py4JJavaError) as error:
+        raise ExpiredError(
+            f"{label} {'version' if isinstance(until, int) else 'as of'} {until} can no longer be read ({reason(error)}). "
+            f"Its newest version is {newest}."
+        ) from error
+
+
+class PinnedSources:
+    """The source tables over one interval, as relations read them (`relations.base.Sources`).
+
+    `since` is None for a build, which reads no changes.
+    """
+
+    def __init__(self, tables: Mapping[str, Table], pins: Mapping[str, Pinned], since: Snapshot | None) -> None:
+        self.tables = dict(tables)
+        self.pins = dict(pins)
+        self.since = since
+
+    def rows(self, source: str) -> DataFrame:
+        """All rows at `until`, with the table's own column names."""
+        return self.pins[source].rows()
+
+    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
+        """Consolidated weighted rows of the columns (as `c<i>` with `w`) over (since, until]; None if no version passed."""
+        pinned = self.pins[source]
+        if self.since is None or self.since[source] == pinned.version.number:
+            return None
+        read = _from_feed if self.way(source) == "change data feed" else _from_files
+        try:
+            return weights.consolidate(read(pinned, self.since[source], columns))
+        except (PySparkException, Py4JJavaError) as error:
+            raise self._expired(source, error) from error
+
+    def way(self, source: str) -> str:
+        """How the source's changes are read: `change data feed` or `data files`."""
+        return way_of(self.pins[source], self.since[source] if self.since is not None else None)
+
+    def _expired(self, source: str, error: Exception) -> ExpiredError:
+        since, until = (self.since or {})[source], self.pins[source].version.number
+        return ExpiredError(
+            f"{self.tables[source]} versions {since + 1} to {until} can no longer be read ({reason(error)}). "
+            'Run "lakejoin rebuild VIEW" for the views that read it.'
+        )
+
+
+def way_of(pinned: Pinned, since: int | None) -> str:
+    """Which way leads to a table's changes: the feed, if it was on and the schema the same all along the interval."""
+    if not pinned.has_feed:
+        return "data files"
+    if since is None:
+        return "change data feed"
+    moved = any(commit.table_id is not None for commit in pinned.log.commits(since, pinned.version.number))
+    return "data files" if moved else "change data feed"
+
+
+def _from_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
+    reader = pinned.log.spark.read.format("delta").option("readChangeFeed", "true")
+    reader = reader.option("startingVersion", since + 1).option("endingVersion", pinned.version.number)
+    feed = reader.load(pinned.log.path)
+    inserted = F.col("_change_type").isin("insert", "update_postimage")
+    weight = F.when(inserted, 1).otherwise(-1).cast("long").alias(weights.WEIGHT)
+    return feed.select(*_numbered(columns), weight)
+
+
+def _from_files(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
+    added, removed = pinned.log.added_and_removed(since, pinned.version.number)
+    new, old = (pinned.rows_of(files).select(*_numbered(columns)) for files in (added, removed))
+    return weights.subtract(new, old)
+
+
+def _numbered(columns: Sequence[str]) -> list[F.Column]:
+    """The columns under names of ours, so that none can collide with the weight's or the feed's own."""
+    return [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(columns)]
+
+
+def quoted(name: str) -> str:
+    """A column name as SQL quotes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
+    """Raise SourceError where the log is not the one that was read before (trap 20).
+
+    CREATE OR REPLACE gives a new id while versions go on: an ordinary change, if its commit lies within the interval.
+    """
+    here = pinned.version
+    if here.table_id == since.table_id:
+        return
+    if here.number >= since.number:
+        try:
+            ids = [c.table_id for c in pinned.log.commits(since.number, here.number) if c.table_id is not None]
+        except (PySparkException, Py4JJavaError) as error:
+            raise ExpiredError(
+                f"{table} versions {since.number + 1} to {here.number} can no longer be read ({reason(error)}). "
+                'Run "lakejoin rebuild VIEW" for the views that read it.'
+            ) from error
+        if here.table_id in ids:
+            return
+    raise SourceError(
+        f"{table} was replaced: version {since.number} was read of table id {since.table_id}, now it is version {here.number} of "
+        f'{here.table_id}. If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
+    )
+
+
+def earlier(interval: Interval) -> str:
+    """A phrase on the tables that an interval would move back."""
+    return ", ".join(f"{t} from version {interval.since[t]} to {interval.until[t]}" for t in interval.backwards())
+
+
+def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:
+    """How long until the commits since+1.. may be cleaned from the log (or vacuumed); None where nothing is waiting."""
+    until = pinned.version.number
+    if since >= until:
+        return None
+    first = next(iter(pinned.log.commits(since, since + 1)))
+    committed = datetime.fromtimestamp(first.timestamp / 1000, tz=now.tzinfo)
+    kept = min(_duration(pinned.properties, "delta.logRetentionDuration", 30), _files_kept(pinned.properties))
+    return committed + kept - now
+
+
+def _files_kept(properties: Mapping[str, str]) -> timedelta:
+    return _duration(properties, "delta.deletedFileRetentionDuration", 7)
+
+
+def _duration(properties: Mapping[str, str], name: str, days: int) -> timedelta:
+    """A Delta interval property such as `interval 30 days`; months and years never stand in one."""
+    words = properties.get(name, f"interval {days} days").lower().replace("interval", "").split()
+    units = {"week": 7 * _DAY, "day": _DAY, "hour": _DAY / 24, "minute": _DAY / 1440, "second": _DAY / 86400}
+    total = timedelta()
+    for amount, unit in zip(words[::2], words[1::2], strict=False):
+        total += float(amount) * units.get(unit.rstrip("s"), timedelta())
+    return total
+
+
+def reason(error: Exception) -> str:
+    """The first line of what Spark says, without its stack."""
+    text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+    return text.strip().splitlines()[0].removesuffix(".")[:300] if text.strip() else type(error).__name__

@@ -1,0 +1,67 @@
+"""The view against the truth: its query run from scratch, by plain Spark on the pinned tables.
+
+Nothing here goes through relations or catalyst: what is judged must not judge itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lake import weights
+from lake.config import Config
+from lake.definition import function_tables, load_function, query_text
+from lake.errors import ExpiredError
+from lake.results import Difference, Differences
+from lake.snapshots import Snapshot
+from lake.tables import reason
+from lake.view_table import Published, visible
+
+_SAMPLES = 5
+
+
+def verify(spark: SparkSession, view: str, config: Config, tables: Mapping[str, DataFrame], current: Published) -> Differences:
+    """Compare the view's rows with the query over the tables, as multisets, bit by bit. `spark`: a session for this alone."""
+    assert current.stamp is not None
+    truth = from_scratch(spark, view, config, tables)
+    held = visible(current.pinned.rows())
+    names = [f"c{i}" for i in range(len(truth.columns))]
+    rows = held.toDF(*names) if len(held.columns) == len(names) else held
+    differing = weights.consolidate(weights.subtract(truth.toDF(*names), rows)).persist()
+    try:
+        weight = F.col(weights.WEIGHT)
+        counts = differing.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)
+        columns = [F.col(c).alias(name) for c, name in zip(names, truth.columns, strict=True)]
+        found = differing.select(F.col(weights.WEIGHT), F.struct(*columns))
+        samples = tuple(Difference(row[0], row[1].asDict()) for row in found.take(_SAMPLES))
+    finally:
+        differing.unpersist()
+    return Differences(view, current.stamp.snapshot, held.count(), counts[0] or 0, counts[1] or 0, samples)
+
+
+def from_scratch(spark: SparkSession, view: str, config: Config, tables: Mapping[str, DataFrame]) -> DataFrame:
+    """The view's query over the given tables, as Spark itself runs it."""
+    definition = config.view(view)
+    if definition.function is not None:
+        function = load_function(definition, config)
+        frame = function(**{t: tables[t] for t in function_tables(view, function, list(config.tables))})
+        assert isinstance(frame, DataFrame)
+        return frame
+    for name, frame in tables.items():
+        frame.createOrReplaceTempView(name)
+    return spark.sql(query_text(definition, config).strip().rstrip(";"))
+
+
+def unreadable(view: str, snapshot: Snapshot, error: Exception) -> Exception:
+    """The error for versions whose files are gone; other errors are given back as they are."""
+    text = str(error)
+    if "FILE_NOT_EXIST" in text or "FileNotFound" in text or isinstance(error, Py4JError):
+        return ExpiredError(
+            f"View {view!r} can't be proved: the source versions it answers for ({snapshot}) can no longer be read ({reason(error)}). "
+            f'Refresh it, then verify at once, or run "lakejoin rebuild {view}".'
+        )
+    return error
+

@@ -1,0 +1,164 @@
+"""A view's table: where it is, how it is made, and what it says was published last. Nothing here writes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from lake.config import HIDDEN_PREFIX, ViewConfig
+from lake.definition import Definition
+from lake.deltalog import Commit, Log, Pinned
+from lake.errors import ConfigError, TargetError
+from lake.stamp import Stamp
+from lake.tables import Table, reason
+
+HASH, COPY = f"{HIDDEN_PREFIX}hash", f"{HIDDEN_PREFIX}copy"
+_STATISTICS = 32  # Delta keeps statistics of the first 32 columns
+_CLUSTERABLE = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
+
+
+@dataclass(frozen=True)
+class Published:
+    """The newest state of a view's table, and the stamp it was published with (None: made, but not built)."""
+
+    view: str
+    pinned: Pinned
+    stamp: Stamp | None
+
+    @property
+    def next_number(self) -> int:
+        """A refresh number greater than all that the table has seen (trap 14).
+
+        Along the log numbers only grow, so the newest stamp has the greatest, unless somebody else wrote after it (RESTORE): there
+        is then no stamp here, and the table's own transactions say.
+        """
+        return (self.stamp.number if self.stamp else max(self.pinned.transaction(app_id(self.view)), 0)) + 1
+
+
+def app_id(view: str) -> str:
+    """The idempotency pair's application id."""
+    return f"lakejoin/{view}"
+
+
+def open_log(spark: SparkSession, table: Table) -> Log | None:
+    """The view table's log, None where there is no table yet."""
+    try:
+        log = Log(spark, table.path, table.name)
+        return log if log.exists else None
+    except PySparkException as error:
+        if "NOT_FOUND" in str(error) or "not found" in str(error).lower():
+            return None
+        raise TargetError(f"The table of view {table} can't be opened: {reason(error)}.") from error
+
+
+def published(spark: SparkSession, table: Table) -> Published | None:
+    """What the view's table holds, None where there is none.
+
+    Raises TargetError where somebody else changed its data since (trap 15), or where it is no table of Lakejoin's.
+    """
+    log = open_log(spark, table)
+    if log is None:
+        return None
+    pinned = log.head()
+    if pinned.properties.get("lakejoin.view") != table.label:
+        raise TargetError(
+            f"There is a Delta table at {table.path or table.name} that Lakejoin did not make for view {table.label!r}. Move it away, or "
+            "set another `target` in the configuration."
+        )
+    newer: list[Commit] = []
+    for number in range(pinned.version.number, -1, -1):
+        commit = _commit(log, table, number)
+        stamp = Stamp.from_json(commit.user_metadata)
+        if stamp is not None:
+            _refuse_foreign(table, newer)
+            _refuse_foreign(table, [_commit(log, table, n) for n in range(stamp.base + 1, number)])
+            return Published(table.label, pinned, stamp)
+        newer.append(commit)
+    _refuse_foreign(table, newer)
+    return Published(table.label, pinned, None)
+
+
+def _commit(log: Log, table: Table, number: int) -> Commit:
+    try:
+        return next(log.commits(number - 1, number))
+    except (StopIteration, PySparkException) as error:
+        raise TargetError(
+            f"Version {number} of the table of view {table} is no longer in its log, so what was published last can't be read. "
+            f'Run "lakejoin rebuild {table.label}".'
+        ) from error
+
+
+def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
+    for commit in commits:
+        if commit.changes_data and Stamp.from_json(commit.user_metadata) is None:
+            raise TargetError(
+                f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}). Lakejoin can't "
+                f'know what it holds. Nothing was written. Run "lakejoin rebuild {table.label}" to make it exact again.'
+            )
+
+
+def schema(definition: Definition) -> T.StructType:
+    """The table's columns: the query's, then the hidden ones; all nullable."""
+    columns = [T.StructField(c.name, c.data_type, True) for c in [*definition.columns, *definition.hidden]]
+    if not definition.key_names:
+        columns += [T.StructField(HASH, T.LongType()), T.StructField(COPY, T.LongType())]
+    return T.StructType(columns)
+
+
+def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition) -> None:
+    """Make the empty table. Its rows, and the stamp, come with the first publish."""
+    builder = DeltaTable.createIfNotExists(spark)
+    builder = builder.location(table.path) if table.path is not None else builder.tableName(str(table.name))
+    builder = builder.addColumns(schema(definition))
+    for name, value in properties(view, definition).items():
+        builder = builder.property(name, value)
+    if view.description:
+        builder = builder.comment(view.description)
+    clustering = clustered_by(view, definition)
+    if clustering:
+        builder = builder.clusterBy(*clustering)
+    try:
+        builder.execute()
+    except PySparkException as error:
+        raise TargetError(f"The table of view {table} can't be made: {reason(error)}.") from error
+
+
+def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
+    """The table's properties; the user's own come last."""
+    found = {
+        "lakejoin.view": definition.view,
+        "delta.columnMapping.mode": "name",
+        "delta.enableDeletionVectors": "true",
+        "delta.enableChangeDataFeed": "true",
+        "delta.logRetentionDuration": "interval 3650 days",  # the stamp is in the log only (trap 16)
+    }
+    if view.owner:
+        found["lakejoin.owner"] = view.owner
+    if view.tags:
+        found["lakejoin.tags"] = ",".join(view.tags)
+    names = schema(definition).names
+    wanted = [*definition.key_names, *(view.cluster_by or ())] or [HASH]
+    if any(names.index(n) >= _STATISTICS for n in wanted if n in names):
+        statistics = dict.fromkeys([*wanted, *names[: _STATISTICS - len(wanted)]])
+        found["delta.dataSkippingStatsColumns"] = ",".join(f"`{n}`" for n in statistics)
+    return found | view.properties
+
+
+def clustered_by(view: ViewConfig, definition: Definition) -> tuple[str, ...]:
+    """The columns that the table is clustered by: the configured ones, else the key; four at the most."""
+    types = {f.name: f.dataType for f in schema(definition).fields}
+    for name in view.cluster_by:
+        if name not in types:
+            raise ConfigError(f"`views.{definition.view}.cluster_by`: the view has no column {name!r}. It has: {', '.join(types)}.")
+    wanted = view.cluster_by or definition.key_names
+    return tuple(n for n in wanted if isinstance(types[n], _CLUSTERABLE))[:4]
+
+
+def visible(frame: DataFrame) -> DataFrame:
+    """A view table's rows without the hidden columns."""
+    return frame.drop(*[c for c in frame.columns if c.startswith(HIDDEN_PREFIX)])

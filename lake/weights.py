@@ -1,0 +1,144 @@
+"""Weighted rows (Z-sets): a DataFrame with a signed integer column `w` beside its other columns.
+
++1 is a row inserted, -1 a row deleted, an update is one of each. To consolidate is to add up the weights of equal rows and
+drop the zeros. Rows are equal bit by bit here, not by Spark's equality: a case-insensitive collation, -0.0 and 0.0, the order
+of a map's entries and a VARIANT would each lose an update otherwise (design.md, trap 11).
+
+Law: for frames a, b and a number n, consolidate(a + b) holds each distinct row once, with the sum of its weights, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+WEIGHT = "w"
+
+_DEFAULT_COLLATION = "UTF8_BINARY"
+
+
+def is_weighted(frame: DataFrame) -> bool:
+    """Whether the frame carries weights; without them each row counts once."""
+    return WEIGHT in frame.columns
+
+
+def value_columns(frame: DataFrame) -> list[str]:
+    """The frame's columns but the weight."""
+    return [c for c in frame.columns if c != WEIGHT]
+
+
+def weighted(frame: DataFrame, weight: int = 1) -> DataFrame:
+    """The rows with a weight column: the rows' own weights times `weight` (+1 or -1)."""
+    own = F.col(WEIGHT) if is_weighted(frame) else F.lit(1).cast("long")
+    return frame.withColumn(WEIGHT, own if weight == 1 else -own)
+
+
+def negate(frame: DataFrame) -> DataFrame:
+    """The same rows with the opposite weights."""
+    return weighted(frame, -1)
+
+
+def add(frames: Iterable[DataFrame]) -> DataFrame:
+    """The sum of weighted frames of the same columns (any order), not consolidated."""
+    return reduce(lambda a, b: a.unionByName(b), (weighted(f) for f in frames))
+
+
+def subtract(a: DataFrame, b: DataFrame) -> DataFrame:
+    """a - b as weighted rows, not consolidated."""
+    return add([a, negate(b)])
+
+
+def consolidate(frame: DataFrame) -> DataFrame:
+    """Equal rows added up, zeros dropped: the frame's columns, each distinct row once."""
+    frame = weighted(frame)
+    fields = [f for f in frame.schema.fields if f.name != WEIGHT]
+    keys = [F.col(f.name) if is_bitwise(f.dataType) else canonical(F.col(f.name), f.dataType).alias(f"_{f.name}") for f in fields]
+    carried = [F.first(f.name).alias(f.name) for f in fields if not is_bitwise(f.dataType)]
+    grouped = frame.groupBy(*keys).agg(F.sum(WEIGHT).alias(WEIGHT), *carried)
+    return grouped.where(F.col(WEIGHT) != 0).select(*[f.name for f in fields], WEIGHT)
+
+
+def to_rows(frame: DataFrame, what: str) -> DataFrame:
+    """Consolidated weighted rows as plain rows, each as often as its weight says.
+
+    Raises (inside Spark, as a failed job) where a weight is negative: the old side of a refresh held less than was deleted
+    from it, which no history can cause; never filtered out (trap 9).
+    """
+    copies = F.when(F.col(WEIGHT) > 0, F.sequence(F.lit(1).cast("long"), F.col(WEIGHT))).otherwise(
+        F.raise_error(F.lit(f"LAKEJOIN_INTERNAL: negative weight among the rows of {what}")).cast("array<bigint>")
+    )
+    return frame.select(*value_columns(frame), F.explode(copies).alias("_copy")).drop("_copy")
+
+
+def is_bitwise(data_type: T.DataType) -> bool:
+    """Whether Spark's own equality of this type is equality bit by bit, so that it can be grouped on as it is."""
+    match data_type:
+        case T.FloatType() | T.DoubleType() | T.MapType() | T.VariantType():
+            return False
+        case T.StringType():
+            return data_type.collation == _DEFAULT_COLLATION
+        case T.ArrayType():
+            return is_bitwise(data_type.elementType)
+        case T.StructType():
+            return all(is_bitwise(f.dataType) for f in data_type.fields)
+        case _:
+            return True
+
+
+def canonical(value: Column, data_type: T.DataType) -> Column:
+    """An encoding of the value that Spark can group on, and that is equal exactly where the values are the same bit by bit."""
+    match data_type:
+        case _ if is_bitwise(data_type):
+            return value
+        case T.FloatType() | T.DoubleType():
+            return value.cast("string")  # Java's shortest decimal: one text a value, "-0.0" apart from "0.0"
+        case T.StringType():
+            return F.encode(value.cast(T.StringType()), "utf-8")
+        case T.VariantType():
+            return F.struct(F.schema_of_variant(value), F.to_json(value))
+        case T.ArrayType():
+            return F.transform(value, _encoder(data_type.elementType))
+        case T.MapType():
+            entry = T.StructType([T.StructField("key", data_type.keyType), T.StructField("value", data_type.valueType)])
+            return F.transform(F.map_entries(value), _encoder(entry))
+        case T.StructType():
+            inner = F.struct(*[canonical(value[f.name], f.dataType).alias(f"f{i}") for i, f in enumerate(data_type.fields)])
+            return F.when(value.isNotNull(), inner)
+        case _:
+            return value
+
+
+def _encoder(data_type: T.DataType) -> Callable[[Column], Column]:
+    return lambda element: canonical(element, data_type)
+
+
+def hash_input(value: Column, data_type: T.DataType) -> list[Column]:
+    """What to give a hash function for this value: its canonical encoding with NULLs marked at every level.
+
+    Spark's hash functions pass over NULLs, so (NULL, 1) and (1, NULL) would hash alike.
+    """
+    return [value.isNull(), _marked(canonical(value, data_type), data_type)]
+
+
+def _marked(value: Column, data_type: T.DataType) -> Column:
+    match data_type:
+        case T.ArrayType():
+            element = data_type.elementType
+            return F.transform(value, lambda x: F.struct(x.isNull(), _marked(x, element)))
+        case T.MapType():
+            value_type = data_type.valueType
+            if is_bitwise(data_type):
+                return value
+            return F.transform(value, lambda e: F.struct(e["f0"], e["f1"].isNull(), _marked(e["f1"], value_type)))
+        case T.StructType():
+            names = [f.name for f in data_type.fields]
+            if not is_bitwise(data_type):
+                names = [f"f{i}" for i in range(len(names))]
+            parts = zip(names, data_type.fields, strict=True)
+            return F.struct(*[c for n, f in parts for c in (value[n].isNull(), _marked(value[n], f.dataType))])
+        case _:
+            return value
