@@ -187,20 +187,24 @@ class Catalyst:
         return sorted(found)
 
     def normal_form(self, plan: Java) -> str:
-        """The plan as text in which ids are numbered by first appearance and sources go by name and used columns."""
+        """The plan as text: ids numbered by first appearance, sources by name and the columns that are used of them.
+
+        A column that a source gained since, and that is not used, leaves it as it was.
+        """
+        names = {str(self.list(leaf.output())[0].exprId().id()): self.source_of(leaf) for leaf in self.leaves(plan) if _is_source(leaf)}
+        lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in str(plan.treeString()).splitlines()]
+        used = {str(a.exprId().id()) for a in self.list(plan.output())}
+        used |= {i for line in lines if not line.startswith("LogicalRDD") for i in re.findall(r"#(\d+)", line)}
+        positional = any(line.startswith("Union") for line in lines)
+        kept: list[str] = []
+        for line in lines:
+            if line.startswith("LogicalRDD"):
+                columns = re.findall(r"[^\[ ,]+#(\d+)L?", line)
+                line = f"source {names.get(columns[0])} " + " ".join(f"#{i}" for i in columns if i in used)
+            if positional or not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line or not kept:
+                kept.append(line)  # another one only leaves out columns
         numbers: dict[str, str] = {}
-        names = {}
-        for leaf in self.leaves(plan):
-            if leaf.nodeName() == "LogicalRDD":
-                names[str(self.list(leaf.output())[0].exprId().id())] = self.source_of(leaf)
-
-        def named(match: re.Match[str]) -> str:
-            return f"source {names.get(match.group(1))} #{match.group(1)}"
-
-        text = str(plan.treeString())
-        text = re.sub(r"LogicalRDD \[[^#\]]*#(\d+)[^\]]*\](?:, \w+)*", named, text)
-        text = re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", text)
-        return re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), text)
+        return re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), "\n".join(kept))
 
     def leaves(self, plan: Java) -> list[Java]:
         """All leaves of a plan, those in subqueries included."""
@@ -524,6 +528,12 @@ class Catalyst:
 
 
 LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
+
+
+def _is_source(plan: Java) -> bool:
+    return bool(plan.nodeName() == "LogicalRDD")
+
+
 _EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
 _LEAF = "org.apache.spark.sql.catalyst.plans.logical.LeafNode"
 _PLAN_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.PlanExpression"

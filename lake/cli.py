@@ -272,7 +272,7 @@ def _days(seconds: float | None) -> str:
 
 
 def _set_up_logs(log_format: str, run_id: str) -> None:
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)  # PySpark's own stack traces
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     if log_format == "none":
         return
     handler = logging.StreamHandler()

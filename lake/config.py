@@ -129,7 +129,8 @@ class Config(_Strict):
 
     def view_name(self, view: str) -> str | None:
         """The view table's name in the catalog, None where the target is a path."""
-        return f"{self.target}.{view}" if self._target_is_schema else None
+        # Spark's own catalog goes without saying: parts of Delta take no third part before the name
+        return f"{self.target}.{view}".removeprefix("spark_catalog.") if self._target_is_schema else None
 
     @property
     def _target_is_schema(self) -> bool:

@@ -79,7 +79,9 @@ class Pinned:
     def rows_of(self, files: list[Java]) -> DataFrame:
         """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""
         frame = self.log.java.createDataFrame(self.snapshot, self.log.seq(files), False, self.log.jvm.scala.Option.empty())
-        return DataFrame(frame, self.log.spark)
+        # it belongs to whichever session is active in the JVM: bind its plan to ours
+        plan, session = frame.queryExecution().analyzed(), self.log.spark._jsparkSession
+        return DataFrame(self.log.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan), self.log.spark)
 
     def transaction(self, app_id: str) -> int:
         """The newest txnVersion that the table has seen of an application, -1 where there was none."""
@@ -97,7 +99,8 @@ class Log:
         if path is not None:
             self.java: Java = delta_log.forTable(spark._jsparkSession, path)
         else:
-            identifier = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(name)
+            short = str(name).removeprefix("spark_catalog.")  # Spark's own catalog takes no third part here
+            identifier = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(short)
             self.java = delta_log.forTable(spark._jsparkSession, identifier)
 
     @property

@@ -35,7 +35,7 @@ from lake.primary_keys import refuse_broken
 from lake.publish import LostRaceError, Target
 from lake.relations.base import Reading
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
-from lake.session import make_session, own_session
+from lake.session import few_changes, make_session, own_session
 from lake.snapshots import Snapshot
 from lake.stamp import Stamp
 from lake.tables import PinnedSources, Table, capture, check_identity, expires_in, pin_at, snapshot_of, way_of
@@ -220,6 +220,9 @@ class Lakehouse:
             decided.mode,
             definition.fingerprint,
         )
+        if decided.mode == "incremental":
+            with few_changes(spark) as end, Reading(definition.catalyst, sources, on_many=end) as reading:
+                return self._change(target, stamp, reading, decided, current)
         with Reading(definition.catalyst, sources) as reading:
             if decided.mode == "build":
                 return self._build(target, stamp, reading, decided)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
@@ -70,4 +71,31 @@ def own_session(spark: SparkSession) -> SparkSession:
             raise ConfigError(f"This Spark session has no Delta Lake. Make it with spark.sql.extensions={EXTENSION} and Delta's jars.") from error
     clone = java.cloneSession()
     clone.sessionState().catalog().clearTempTables()
-    return SparkSession(spark.sparkContext, clone)
+    own = SparkSession(spark.sparkContext, clone)
+    own.conf.set("spark.sql.leafNodeDefaultParallelism", "1")  # rows on the driver: one task, and no shuffle to group them
+    return own
+
+
+# Few changes are broadcast, and grouped in few tasks: planning stage by stage would cost more jobs than it saves.
+_FEW = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.merge.materializeSource": "none",
+}
+
+
+@contextmanager
+def few_changes(own: SparkSession) -> Iterator[Callable[[], None]]:
+    """Settings of a view's own session for a refresh of few changes. Yields what ends them early, where there are many."""
+    before = {key: own.conf.get(key, None) for key in _FEW}
+
+    def end() -> None:
+        for key, value in before.items():
+            own.conf.unset(key) if value is None else own.conf.set(key, value)
+
+    for key, value in _FEW.items():
+        own.conf.set(key, value)
+    try:
+        yield end
+    finally:
+        end()

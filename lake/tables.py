@@ -98,8 +98,8 @@ class PinnedSources:
         pinned = self.pins[source]
         if self.since is None or self.since[source] == pinned.version.number:
             return None
-        read = _from_feed if self.way(source) == "change data feed" else _from_files
         try:
+            read = _from_feed if self.way(source) == "change data feed" else _from_files
             return weights.consolidate(read(pinned, self.since[source], columns))
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
@@ -185,7 +185,10 @@ def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:
     until = pinned.version.number
     if since >= until:
         return None
-    first = next(iter(pinned.log.commits(since, since + 1)))
+    try:
+        first = next(iter(pinned.log.commits(since, since + 1)))
+    except (PySparkException, Py4JJavaError):
+        return timedelta(0)
     committed = datetime.fromtimestamp(first.timestamp / 1000, tz=now.tzinfo)
     kept = min(_duration(pinned.properties, "delta.logRetentionDuration", 30), _files_kept(pinned.properties))
     return committed + kept - now

@@ -16,7 +16,7 @@ Read from the other end, it says that the old side never needs to be read:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -87,6 +87,7 @@ class Reading:
     catalyst: Catalyst
     sources: Sources
     local_limit: int = 20_000
+    on_many: Callable[[], None] | None = None
     recomputed: list[str] = field(default_factory=list)
     rows_read: int | None = 0
     _changes: dict[int, Changes | None] = field(default_factory=dict)
@@ -116,6 +117,8 @@ class Reading:
         """Compute the frame once: local rows where they are few (None where there are none), else persisted."""
         collected = self.catalyst.collected(frame, self.local_limit)
         if collected is None:
+            if self.on_many is not None:
+                self.on_many()
             persisted = frame.persist()
             self._persisted.append(persisted)
             return Changes(persisted, None)

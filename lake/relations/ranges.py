@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-MOST_RANGES = 24
+MOST_RANGES = 8
 """More ranges would prune better, but each is evaluated against every file's statistics."""
 
 

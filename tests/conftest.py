@@ -1,0 +1,37 @@
+"""One Spark session for the whole run, small and quick to start, and helpers that make lakes out of readable tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lake.session import make_session
+from tests.lakes import TestLake
+
+QUICK = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The run's only session: two cores, two shuffle partitions, UTC, no UI."""
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    session = make_session({**QUICK, "spark.sql.warehouse.dir": str(warehouse)})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> TestLake:
+    """An empty lake in a folder of its own."""
+    return TestLake(spark, tmp_path)

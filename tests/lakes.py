@@ -1,0 +1,91 @@
+"""Lakes for tests: Delta tables from SQL rows, views, and the truth by plain Spark, compared as multisets of Python rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lake import Lakehouse, open_lake
+from lake.results import RefreshResult
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def frozen(value: Any) -> Any:
+    """A value that can be counted, and that tells -0.0 from 0.0 and NaN from itself in no way."""
+    if isinstance(value, float):
+        return ("float", repr(value))
+    if isinstance(value, dict):
+        return ("map", tuple((frozen(k), frozen(v)) for k, v in value.items()))
+    if isinstance(value, list | tuple):
+        return tuple(frozen(v) for v in value)
+    return value
+
+
+def multiset(frame: DataFrame) -> Counter[Any]:
+    """The frame's rows, counted."""
+    return Counter(frozen(tuple(row)) for row in frame.collect())
+
+
+class TestLake:
+    """A folder of Delta tables and the views over them."""
+
+    __test__ = False
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.tables: dict[str, dict[str, Any]] = {}
+        self.views: dict[str, dict[str, Any]] = {}
+        self._open: Lakehouse | None = None
+
+    def table(self, name: str, rows: str, key: list[str] | None = None, **properties: str) -> None:
+        """Make a Delta table from the rows of a SQL query."""
+        options = {**FEED, **{k.replace("__", "."): v for k, v in properties.items()}}
+        self.spark.sql(rows).write.format("delta").options(**options).save(self.path(name))
+        self.tables[name] = {"path": name, **({"primary_key": key} if key else {})}
+        self._open = None
+
+    def view(self, name: str, query: str | None = None, **options: Any) -> None:
+        """Define a view."""
+        self.views[name] = {**({"query": query} if query else {}), **options}
+        self._open = None
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def sql(self, text: str) -> None:
+        """Run SQL in which {table} stands for a table."""
+        self.spark.sql(text.format(**{t: f"delta.`{self.path(t)}`" for t in self.tables}, **{v: self.of_view(v) for v in self.views}))
+
+    def of_view(self, name: str) -> str:
+        return f"delta.`{self.path('views')}/{name}`"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"root": str(self.folder), "tables": self.tables, "views": self.views}
+
+    @property
+    def open(self) -> Lakehouse:
+        """The lakehouse, opened anew where tables or views were added."""
+        if self._open is None:
+            self._open = open_lake(self.config, spark=self.spark)
+        return self._open
+
+    def refresh(self, name: str, **options: Any) -> RefreshResult:
+        return self.open.refresh(name, **options)
+
+    def truth(self, name: str) -> Counter[Any]:
+        """The view's query by plain Spark over the newest tables."""
+        session = self.spark.newSession()
+        session.conf.set("spark.sql.session.timeZone", self.spark.conf.get("spark.sql.session.timeZone"))
+        for table in self.tables:
+            session.read.format("delta").load(self.path(table)).createOrReplaceTempView(table)
+        return multiset(session.sql(self.views[name]["query"]))
+
+    def assert_exact(self, name: str) -> None:
+        """The view holds the truth, by Python's own comparison and by verify."""
+        assert multiset(self.open.read(name)) == self.truth(name)
+        assert self.open.verify(name).exact

@@ -1,0 +1,111 @@
+"""Relations over tables that are lists of rows: no Delta, so that many histories can be checked against the law."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
+
+from lake import weights
+from lake.catalyst import Catalyst
+from lake.config import load
+from lake.definition import Definition, define
+from lake.edits import in_names
+from lake.relations.base import Reading
+from lake.session import own_session
+from tests.lakes import frozen
+
+Rows = list[tuple[Any, ...]]
+
+
+def local_frame(spark: SparkSession, rows: Rows, schema: StructType) -> DataFrame:
+    """The rows as a local relation: no Python worker is started for them."""
+    arrow = to_arrow_schema(schema)
+    columns = [pa.array([row[i] for row in rows], type=arrow.field(i).type) for i in range(len(schema))]
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema)
+
+
+@dataclass
+class ListedSources:
+    """Source tables as lists of rows at both ends of an interval."""
+
+    spark: SparkSession
+    schemas: dict[str, StructType]
+    since: dict[str, Rows]
+    until: dict[str, Rows]
+
+    def rows(self, source: str) -> DataFrame:
+        return local_frame(self.spark, self.until[source], self.schemas[source])
+
+    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
+        if self.since[source] == self.until[source]:
+            return None
+        schema = self.schemas[source]
+        places = [schema.names.index(c) for c in columns]
+        difference = Counter[Any]()
+        for row in self.until[source]:
+            difference[repr([row[i] for i in places])] += 1
+        for row in self.since[source]:
+            difference[repr([row[i] for i in places])] -= 1
+        values = {repr([row[i] for i in places]): [row[i] for i in places] for row in self.until[source] + self.since[source]}
+        listed = [(*values[text], n) for text, n in difference.items() if n != 0]
+        fields = [StructField(f"c{n}", schema.fields[i].dataType) for n, i in enumerate(places)]
+        return local_frame(self.spark, listed, StructType([*fields, StructField(weights.WEIGHT, LongType())]))
+
+
+class View:
+    """One query over tables of given schemas, analysed once."""
+
+    def __init__(self, spark: SparkSession, schemas: dict[str, str], query: str, keys: dict[str, list[str]] | None = None) -> None:
+        self.spark = own_session(spark)
+        self.schemas = {t: spark.createDataFrame([], ddl).schema for t, ddl in schemas.items()}
+        self.query = query
+        tables = {t: {"path": t, **({"primary_key": keys[t]} if keys and t in keys else {})} for t in schemas}
+        config = load({"tables": tables, "views": {"v": {"query": query}}})
+        self.definition: Definition = define(self.spark, "v", config, self.schemas)
+
+    @property
+    def catalyst(self) -> Catalyst:
+        return self.definition.catalyst
+
+    def truth(self, tables: dict[str, Rows]) -> Counter[Any]:
+        """The query by plain Spark."""
+        session = self.spark.newSession()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        for name, rows in tables.items():
+            local_frame(session, rows, self.schemas[name]).createOrReplaceTempView(name)
+        return Counter(frozen(tuple(r)) for r in session.sql(self.query).collect())
+
+    def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 20_000) -> Counter[Any]:
+        """What the relation says changed, consolidated, over the query's own columns."""
+        sources = ListedSources(self.spark, self.schemas, since, until)
+        with Reading(self.catalyst, sources, local_limit) as reading:
+            found = reading.changes_of(self.definition.relation)
+            if found is None:
+                return Counter()
+            rows = in_names(self.definition, found.frame).collect()
+        width = len(self.definition.columns)
+        counted: Counter[Any] = Counter()
+        for row in rows:
+            counted[frozen(tuple(row)[:width])] += row[-1]
+        return Counter({row: n for row, n in counted.items() if n})
+
+    def snapshot(self, tables: dict[str, Rows]) -> Counter[Any]:
+        """What the relation says it holds."""
+        sources = ListedSources(self.spark, self.schemas, tables, tables)
+        with Reading(self.catalyst, sources) as reading:
+            rows = in_names(self.definition, self.definition.relation.snapshot(reading)).collect()
+        width = len(self.definition.columns)
+        return Counter(frozen(tuple(row)[:width]) for row in rows)
+
+    def assert_law(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 20_000) -> None:
+        """snapshot(until) = snapshot(since) + changes(since, until), with both snapshots by plain Spark."""
+        before, after = self.truth(since), self.truth(until)
+        expected = Counter({row: after[row] - before[row] for row in {*before, *after} if after[row] != before[row]})
+        assert self.changes(since, until, local_limit) == expected

@@ -1,0 +1,214 @@
+"""Whatever happens to a source table, the view is exact after the next refresh, or nothing is written and the error says what to do."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lake.deltalog import Log
+from lake.errors import ExpiredError, SourceError
+from tests.lakes import TestLake, multiset
+
+A = "SELECT * FROM VALUES (1, 'x', 10), (1, 'x', 10), (2, 'y', 20), (NULL, 'n', 0), (3, 'z', 5) t(id, s, v)"
+B = "SELECT * FROM VALUES (1, 100), (2, 200), (2, 201), (NULL, 0), (3, 300) t(id, w)"
+JOIN = "SELECT a.id, a.s, a.v, b.w FROM a JOIN b ON a.id = b.id"
+
+
+@pytest.fixture
+def joined(lake: TestLake) -> TestLake:
+    """Two tables with duplicates and NULL keys, and a join of them that has been built."""
+    lake.table("a", A)
+    lake.table("b", B)
+    lake.view("j", JOIN)
+    assert lake.refresh("j").mode == "build"
+    return lake
+
+
+def test_many_commits_in_one_interval_on_both_sides(joined: TestLake) -> None:
+    joined.sql("UPDATE {a} SET id = 2 WHERE id = 3")
+    joined.sql("DELETE FROM {a} WHERE id = 1")
+    joined.sql("INSERT INTO {a} VALUES (1, 'x', 10), (1, 'x', 10), (NULL, 'n', 0)")
+    joined.sql("UPDATE {b} SET w = w + 1 WHERE id = 2")
+    joined.sql("UPDATE {b} SET w = w - 1 WHERE id = 2")
+    joined.sql("DELETE FROM {b} WHERE id = 3")
+    result = joined.refresh("j")
+    assert result.mode == "incremental"
+    joined.assert_exact("j")
+    again = joined.refresh("j")
+    assert (again.mode, again.rows_inserted, again.rows_deleted) == ("none", 0, 0)
+
+
+def test_changes_that_undo_each_other_advance_the_snapshot_and_write_no_row(joined: TestLake) -> None:
+    joined.sql("INSERT INTO {a} VALUES (2, 'new', 1)")
+    joined.sql("DELETE FROM {a} WHERE s = 'new'")
+    result = joined.refresh("j")
+    assert (result.mode, result.rows_inserted, result.rows_deleted) == ("incremental", 0, 0)
+    assert result.until["a"] == 2
+    assert joined.refresh("j").mode == "none"
+    joined.assert_exact("j")
+
+
+def test_optimize_advances_the_snapshot(joined: TestLake) -> None:
+    joined.sql("INSERT INTO {a} VALUES (2, 'more', 1)")
+    joined.sql("OPTIMIZE {a}")
+    joined.sql("OPTIMIZE {b}")
+    joined.refresh("j")
+    joined.sql("OPTIMIZE {a}")
+    joined.refresh("j")
+    assert joined.refresh("j").mode == "none"
+    joined.assert_exact("j")
+
+
+def test_restore_insert_overwrite_and_a_merge_that_changes_nothing(joined: TestLake) -> None:
+    joined.sql("DELETE FROM {b} WHERE id = 2")
+    joined.refresh("j")
+    joined.sql("RESTORE TABLE {b} TO VERSION AS OF 0")
+    joined.sql("INSERT OVERWRITE {a} SELECT id, s, v FROM {a} WHERE v > 0")
+    joined.sql("MERGE INTO {a} t USING (SELECT DISTINCT id FROM {a}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = t.v")
+    joined.refresh("j")
+    joined.assert_exact("j")
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_with_and_without_feed_and_deletion_vectors(lake: TestLake, feed: str, vectors: str) -> None:
+    properties = {"delta__enableChangeDataFeed": feed, "delta__enableDeletionVectors": vectors}
+    lake.table("a", A, **properties)
+    lake.table("b", B, **properties)
+    lake.view("j", JOIN)
+    lake.refresh("j")
+    lake.sql("DELETE FROM {a} WHERE s = 'y'")
+    lake.sql("UPDATE {b} SET id = 1 WHERE w = 300")
+    lake.sql("INSERT INTO {a} VALUES (2, 'again', 7)")
+    lake.sql("OPTIMIZE {a}")
+    lake.sql("DELETE FROM {a} WHERE s = 'again'")
+    assert lake.refresh("j").mode == "incremental"
+    lake.assert_exact("j")
+    assert lake.open.status("j")[0].way == ("change data feed" if feed == "true" else "data files")
+
+
+def test_feed_that_begins_too_late(lake: TestLake) -> None:
+    lake.table("a", A, delta__enableChangeDataFeed="false")
+    lake.table("b", B)
+    lake.view("j", JOIN)
+    lake.refresh("j")
+    lake.sql("DELETE FROM {a} WHERE id = 2")
+    lake.sql("ALTER TABLE {a} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    lake.sql("INSERT INTO {a} VALUES (3, 'late', 1)")
+    lake.refresh("j")
+    lake.assert_exact("j")
+
+
+def test_added_column_in_the_middle_of_an_interval(joined: TestLake) -> None:
+    joined.sql("INSERT INTO {a} VALUES (2, 'before', 1)")
+    joined.sql("ALTER TABLE {a} ADD COLUMN extra string")
+    joined.sql("INSERT INTO {a} VALUES (2, 'after', 1, 'e')")
+    joined.sql("DELETE FROM {a} WHERE s = 'x'")
+    joined.refresh("j")
+    joined.assert_exact("j")
+
+
+def test_quiet_table_whose_version_is_older_than_its_retention(lake: TestLake) -> None:
+    """b was last written long ago: its version can no longer be travelled to, and is never read that way."""
+    lake.table("a", A)
+    lake.table("b", B, delta__deletedFileRetentionDuration="interval 0 seconds")
+    lake.view("j", JOIN)
+    lake.refresh("j")
+    lake.sql("DELETE FROM {a} WHERE id = 1")
+    lake.refresh("j")
+    lake.assert_exact("j")
+    lake.sql("UPDATE {b} SET w = w + 1")
+    lake.refresh("j")
+    lake.assert_exact("j")
+
+
+def test_table_dropped_and_made_again_is_refused_until_rebuilt(joined: TestLake) -> None:
+    import shutil
+
+    before = multiset(joined.open.read("j"))
+    shutil.rmtree(joined.path("b"))
+    for rows in (B, "SELECT 2 AS id, 5 AS w", "SELECT 3 AS id, 6 AS w"):
+        options = {"delta.enableChangeDataFeed": "true"}
+        joined.spark.sql(rows).write.format("delta").options(**options).mode("append").save(joined.path("b"))
+    with pytest.raises(SourceError, match=r"b .* was replaced.*lakejoin rebuild"):
+        joined.refresh("j")
+    assert multiset(joined.open.read("j")) == before
+    joined.open.rebuild("j")
+    joined.assert_exact("j")
+
+
+def test_create_or_replace_within_the_interval_is_an_ordinary_change(joined: TestLake) -> None:
+    replacement = "CREATE OR REPLACE TABLE {b} USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS SELECT 2 AS id, 77 AS w"
+    joined.sql(replacement)
+    joined.sql("INSERT INTO {b} VALUES (3, 78)")
+    joined.refresh("j")
+    joined.assert_exact("j")
+
+
+def test_commits_that_are_gone_are_an_error_that_names_them(joined: TestLake) -> None:
+    for n in range(3):
+        joined.sql(f"INSERT INTO {{a}} VALUES (2, 'n{n}', {n})")
+    log = joined.folder / "a" / "_delta_log"
+    joined.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    joined.spark.sql(f"SELECT count(*) FROM delta.`{joined.path('a')}`").collect()
+    Log(joined.spark, joined.path("a")).java.checkpoint()
+    for number in (0, 1):
+        for file in (*log.glob(f"{number:020}.json"), *log.glob(f".{number:020}.json.crc"), *log.glob(f"{number:020}.crc")):
+            file.unlink()
+    joined.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    before = multiset(joined.open.read("j"))
+    with pytest.raises(ExpiredError, match=r"a .*versions 1 to 3 can no longer be read.*lakejoin rebuild"):
+        joined.refresh("j")
+    assert multiset(joined.open.read("j")) == before
+    joined.open.rebuild("j")
+    joined.assert_exact("j")
+
+
+def test_a_source_that_commits_during_a_refresh_stays_at_the_version_that_was_planned(joined: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    joined.sql("INSERT INTO {a} VALUES (2, 'planned', 1)")
+    import lake.lakehouse as lakehouse
+
+    original = lakehouse.plan
+
+    def plan_and_commit(*args: object, **kwargs: object) -> object:
+        decided = original(*args, **kwargs)  # type: ignore[arg-type]
+        monkeypatch.setattr(lakehouse, "plan", original)
+        joined.sql("INSERT INTO {b} VALUES (2, 999)")
+        joined.sql("DELETE FROM {a} WHERE id = 1")
+        return decided
+
+    monkeypatch.setattr(lakehouse, "plan", plan_and_commit)
+    result = joined.refresh("j")
+    assert result.until["b"] == 0
+    assert joined.open.verify("j").exact
+    joined.refresh("j")
+    joined.assert_exact("j")
+
+
+def test_by_catalog_name(spark: SparkSession, lake: TestLake) -> None:
+    spark.sql("CREATE SCHEMA IF NOT EXISTS shop")
+    for name in ("shop.orders", "shop.named"):
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql("CREATE TABLE shop.orders (id int, v int) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    spark.sql("INSERT INTO shop.orders VALUES (1, 1), (1, 1), (2, 2)")
+    from lake import open_lake
+
+    view = {"named": {"query": "SELECT id, v FROM orders WHERE v > 0"}}
+    opened = open_lake({"target": "spark_catalog.shop", "tables": {"orders": {"name": "shop.orders"}}, "views": view}, spark=spark)
+    opened.refresh("named")
+    spark.sql("UPDATE shop.orders SET v = 5 WHERE id = 2")
+    assert opened.refresh("named").mode == "incremental"
+    assert opened.verify("named").exact
+    assert multiset(opened.read("named")) == {(1, 1): 2, (2, 5): 1}
+
+
+def test_until_a_version_and_until_a_time(joined: TestLake) -> None:
+    joined.sql("INSERT INTO {a} VALUES (2, 'one', 1)")
+    joined.sql("INSERT INTO {a} VALUES (2, 'two', 1)")
+    assert joined.refresh("j", until={"a": 1}).until["a"] == 1
+    assert joined.open.verify("j").exact
+    assert joined.refresh("j", until={"a": 0}).mode == "none"
+    with pytest.raises(SourceError, match="a has no version 99: its newest is 2"):
+        joined.refresh("j", until={"a": 99})
+    assert joined.refresh("j", until="2100-01-01T00:00:00").until["a"] == 2
+    joined.assert_exact("j")
