@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -114,7 +114,7 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._jvm: Java = spark._jvm
+        self._jvm = cast(Any, spark._jvm)
         self._session = spark._jsparkSession
         self._sources: dict[int, str] = {}
         # Finding a class costs a trip to the JVM for each part of its name: once is enough.
@@ -181,9 +181,9 @@ class Catalyst:
         """The names of the functions that are nondeterministic themselves."""
         found = set()
         for _, java in census:
-            if self.is_a(java, _EXPRESSION) and not java.deterministic():
-                if all(child.deterministic() for child in self.list(java.children())):
-                    found.add(str(java.prettyName()))
+            random = self.is_a(java, _EXPRESSION) and not java.deterministic()
+            if random and all(child.deterministic() for child in self.list(java.children())):
+                found.add(str(java.prettyName()))
         return sorted(found)
 
     def normal_form(self, plan: Java) -> str:
@@ -291,9 +291,7 @@ class Catalyst:
                 projections = [self.seq(self.list(p) + carried) for p in self.list(plan.projections())]
                 return self._expand(self.seq(projections), self.seq(self.list(plan.output()) + carried), children[0])
             case "Generate":  # its unrequired columns are given by position, which is no longer theirs
-                return self._generate(
-                    plan.generator(), self.seq([]), plan.outer(), plan.qualifier(), plan.generatorOutput(), children[0]
-                )
+                return self._generate(plan.generator(), self.seq([]), plan.outer(), plan.qualifier(), plan.generatorOutput(), children[0])
             case _:
                 return plan.withNewChildren(self.seq(children)) if children else plan
 
@@ -337,9 +335,7 @@ class Catalyst:
     def _map_expressions(self, plan: Java, change: Callable[[Java], Java]) -> Java:
         """The plan with `change` applied to each expression among its arguments."""
         arguments = self.list(plan.productIterator().toSeq())
-        array = self._jvm.java.lang.reflect.Array.newInstance(
-            self._jvm.java.lang.Class.forName("java.lang.Object"), len(arguments)
-        )
+        array = self._jvm.java.lang.reflect.Array.newInstance(self._jvm.java.lang.Class.forName("java.lang.Object"), len(arguments))
         set_element = self._jvm.java.lang.reflect.Array.set
         for i, argument in enumerate(arguments):
             set_element(array, i, self._map_argument(argument, change))
@@ -458,9 +454,9 @@ class Catalyst:
         return java.withNewChildren(self.seq([change(c) for c in children])) if children else java
 
     def _widens(self, cast: Java) -> bool:
-        return bool(self._cast.canUpCast(cast.child().dataType(), cast.dataType())) and str(
-            cast.child().dataType().typeName()
-        ) in _WIDENABLE
+        return (
+            bool(self._cast.canUpCast(cast.child().dataType(), cast.dataType())) and str(cast.child().dataType().typeName()) in _WIDENABLE
+        )
 
     # -- rows on the driver -------------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,7 +54,9 @@ class _Settings:
 @app.callback()
 def _options(
     context: typer.Context,
-    config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.", envvar="LAKEJOIN_CONFIG")] = Path("lakejoin.yml"),
+    config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.", envvar="LAKEJOIN_CONFIG")] = Path(
+        "lakejoin.yml"
+    ),
     env: Annotated[str | None, typer.Option("--env", "-e", help="An environment of the configuration.", envvar="LAKEJOIN_ENV")] = None,
     log_format: Annotated[str, typer.Option("--log-format", help="Logs on standard error: none, text or json.")] = "none",
 ) -> None:
@@ -70,7 +72,7 @@ def refresh(context: typer.Context, view: OptionalView = None, all_views: All = 
     with _answering() as lake:
         opened = lake(context)
         views = list(opened.config.views) if all_views else [_required(view)]
-        results = [_working(f"refreshing {v}", lambda v=v: opened.refresh(v, _until(until))) for v in views]
+        results = [_working(f"refreshing {v}", partial(opened.refresh, v, _until(until))) for v in views]
         _print_results(results, as_json)
 
 
@@ -84,7 +86,10 @@ def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Js
 
 @app.command(epilog="Examples: lakejoin show q20 --limit 5 | lakejoin show q20 --json")
 def show(
-    context: typer.Context, view: View, limit: Annotated[int, typer.Option("--limit", "-n", help="How many rows.")] = 20, as_json: Json = False
+    context: typer.Context,
+    view: View,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many rows.")] = 20,
+    as_json: Json = False,
 ) -> None:
     """Print rows of a view as it was published last."""
     with _answering() as lake:
@@ -118,7 +123,7 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
     with _answering() as lake:
         opened = lake(context)
         views = list(opened.config.views) if all_views else [_required(view)]
-        found = [_working(f"verifying {v}", lambda v=v: opened.verify(v)) for v in views]
+        found = [_working(f"verifying {v}", partial(opened.verify, v)) for v in views]
         if as_json:
             _print_json([_sampled(d.to_json(), opened.config.samples) for d in found])
         else:
@@ -289,4 +294,4 @@ def _set_up_logs(log_format: str, run_id: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

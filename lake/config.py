@@ -96,7 +96,7 @@ class Config(_Strict):
     def _settings_as_text(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+        return {k: str(v).lower() if isinstance(v, bool) else v if isinstance(v, Mapping | list) else str(v) for k, v in value.items()}
 
     @model_validator(mode="after")
     def _names(self) -> Config:
@@ -253,7 +253,8 @@ def _worded(error: Any, lines: Mapping[tuple[str, ...], str], where: str) -> str
 
 
 def _allowed(loc: tuple[str, ...]) -> list[str]:
-    model: type[BaseModel] = {"tables": TableConfig, "views": ViewConfig}.get(loc[0] if loc else "", Config)
+    models: dict[str, type[BaseModel]] = {"tables": TableConfig, "views": ViewConfig}
+    model = models.get(loc[0] if loc else "", Config)
     extra = ["include", "environments"] if model is Config else []
     return [n for n in model.model_fields if n != "directory"] + extra
 

@@ -95,9 +95,9 @@ def define(spark: SparkSession, name: str, config: Config, schemas: Mapping[str,
     """
     view = config.view(name)
     catalyst = Catalyst(spark)
-    before = {key: spark.conf.get(key, None) for key in DEFINITION_SETTINGS}
-    for key, value in DEFINITION_SETTINGS.items():
-        spark.conf.set(key, value)
+    before = {setting: spark.conf.get(setting, None) for setting in DEFINITION_SETTINGS}
+    for setting, value in DEFINITION_SETTINGS.items():
+        spark.conf.set(setting, value)
     try:
         placeholders = {t: catalyst.placeholder(t, schema) for t, schema in schemas.items()}
         frame = _frame(catalyst, name, view, config, placeholders)
@@ -203,7 +203,9 @@ def _refuse_nondeterministic(name: str, catalyst: Catalyst, plan: Java, census: 
 def _sources(name: str, catalyst: Catalyst, census: Sequence[tuple[str, Java]], config: Config) -> tuple[str, ...]:
     found = {catalyst.source_of(java) for kind, java in census if kind == "LogicalRDD"}
     if None in found:
-        raise DefinitionError(f"The query of view {name!r} reads a DataFrame that is none of its tables. Declare its table under `tables:`.")
+        raise DefinitionError(
+            f"The query of view {name!r} reads a DataFrame that is none of its tables. Declare its table under `tables:`."
+        )
     return tuple(t for t in config.tables if t in found)
 
 
@@ -213,7 +215,9 @@ def _columns(name: str, schema: T.StructType, ids: Sequence[int]) -> tuple[Outpu
         if field.name.lower() in seen:
             raise DefinitionError(f"The query of view {name!r} returns two columns named {field.name!r}. Give one another name with AS.")
         if not field.name or field.name.lower().startswith(HIDDEN_PREFIX):
-            raise DefinitionError(f"The query of view {name!r} returns a column named {field.name!r}, which is reserved. Rename it with AS.")
+            raise DefinitionError(
+                f"The query of view {name!r} returns a column named {field.name!r}, which is reserved. Rename it with AS."
+            )
         if _unstorable(field.dataType):
             raise DefinitionError(
                 f"Column {field.name!r} of view {name!r} has type {field.dataType.simpleString()}, which a Delta table can't hold. CAST it."

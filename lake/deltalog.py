@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -94,7 +94,7 @@ class Log:
 
     def __init__(self, spark: SparkSession, path: str | None = None, name: str | None = None) -> None:
         self.spark = spark
-        self.jvm: Java = spark._jvm
+        self.jvm: Any = cast(Any, spark._jvm)
         delta_log = self.jvm.org.apache.spark.sql.delta.DeltaLog
         if path is not None:
             self.java: Java = delta_log.forTable(spark._jsparkSession, path)
@@ -200,7 +200,7 @@ class Log:
 
 def put_if_absent_problem(spark: SparkSession, path: str) -> str | None:
     """Whether a commit file can be made here only once: what went wrong, None if nothing. Leaves no file behind."""
-    jvm: Java = spark._jvm
+    jvm = cast(Any, spark._jvm)
     place = jvm.org.apache.hadoop.fs.Path(path)
     try:
         files = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())

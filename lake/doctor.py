@@ -57,10 +57,14 @@ def _machine() -> Iterator[Finding]:
         except PackageNotFoundError:
             found = "not installed"
         yield Finding(package, found.startswith(wanted), found, f"Install {package} {wanted}x (make setup).")
-    from lake.session import jar_folder, jars
+    from lake.session import jars
 
     here = jars()
-    yield Finding("Delta's jars", True, f"{len(here)} in {jar_folder()}" if here else "not resolved yet: Spark asks Maven Central at each start")
+    yield Finding(
+        "Delta's jars",
+        True,
+        f"{len(here)} in {preflight.jar_folder()}" if here else "not resolved yet: Spark asks Maven Central at each start",
+    )
 
 
 def _lake(config: Config) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
 from lake import weights
-from lake.definition import Definition
+from lake.definition import Definition, OutputColumn
 from lake.errors import InternalError, KeyViolationError
 from lake.relations.base import Reading
 from lake.relations.ranges import of_frame
@@ -149,7 +149,9 @@ def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> 
 def _copies_to_delete(definition: Definition, removed: DataFrame, table: DataFrame, local: bool) -> DataFrame:
     """For each removed row, as many of the table's equal rows as its weight says."""
     wanted = removed.select(
-        F.col(HASH).alias("h"), (-F.col(WEIGHT)).alias("n"), *[_encoded(c.name, c.data_type).alias(f"d{i}") for i, c in _columns(definition)]
+        F.col(HASH).alias("h"),
+        (-F.col(WEIGHT)).alias("n"),
+        *[_encoded(c.name, c.data_type).alias(f"d{i}") for i, c in _columns(definition)],
     )
     held = table.select("*", *[_encoded(c.name, c.data_type).alias(f"e{i}") for i, c in _columns(definition)])
     same = F.col(HASH) == F.col("h")
@@ -160,7 +162,7 @@ def _copies_to_delete(definition: Definition, removed: DataFrame, table: DataFra
     return found.withColumn("copy_number", F.row_number().over(order)).where("copy_number <= n")
 
 
-def _columns(definition: Definition) -> list[tuple[int, object]]:
+def _columns(definition: Definition) -> list[tuple[int, OutputColumn]]:
     return list(enumerate(definition.columns))
 
 

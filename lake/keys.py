@@ -45,7 +45,7 @@ def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | No
 
 
 def _projected(node: Node, children: Sequence[Node], key: Key, catalyst: Catalyst) -> tuple[Node, Key]:
-    aliases = {}
+    aliases: dict[int, int] = {}
     for output_id, java in catalyst.definitions(node).items():
         expression = catalyst.expression(java)
         if expression.plain and expression.attribute is not None:

@@ -1,14 +1,13 @@
 """open_lake and its verbs: the public API.
 
-    from lake import open_lake
-    lake = open_lake("lakejoin.yml")
-    lake.refresh("q20")
-    lake.read("q20")
+from lake import open_lake
+lake = open_lake("lakejoin.yml")
+lake.refresh("q20")
+lake.read("q20")
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -28,7 +27,7 @@ from lake import explain, publish, verify, weights
 from lake.config import Config, load
 from lake.definition import Definition, define, function_tables, load_function, query_text
 from lake.deltalog import Pinned, put_if_absent_problem
-from lake.edits import in_names, keyed, of_multiset, with_identity, WEIGHT
+from lake.edits import in_names, keyed, of_multiset, with_identity
 from lake.errors import ConfigError, DefinitionError, KeyViolationError, TargetError
 from lake.plan import RefreshPlan, plan
 from lake.primary_keys import refuse_broken
@@ -36,7 +35,6 @@ from lake.publish import LostRaceError, Target
 from lake.relations.base import Reading
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import few_changes, make_session, own_session
-from lake.snapshots import Snapshot
 from lake.stamp import Stamp
 from lake.tables import PinnedSources, Table, capture, check_identity, expires_in, pin_at, snapshot_of, way_of
 from lake.view_table import Published, create, open_log, published, visible
@@ -46,7 +44,9 @@ logger = logging.getLogger("lakejoin")
 Until = Mapping[str, int] | datetime | str | None
 
 
-def open_lake(config: str | Path | Mapping[str, Any] = "lakejoin.yml", spark: SparkSession | None = None, env: str | None = None) -> Lakehouse:
+def open_lake(
+    config: str | Path | Mapping[str, Any] = "lakejoin.yml", spark: SparkSession | None = None, env: str | None = None
+) -> Lakehouse:
     """Open a lakehouse by its lakejoin.yml, or by a dict of the same shape.
 
     `spark`: an existing classic session with Delta, else one is made when it is first needed. Raises ConfigError.
@@ -244,9 +244,9 @@ class Lakehouse:
             if not publish.same_schema(definition, current.pinned.schema):
                 return self._replace(target, stamp, reading, decided)
             refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
-            frame = weights.consolidate(_difference(definition, reading, held))
+            frame: DataFrame | None = weights.consolidate(_difference(definition, reading, held))
         else:
-            changes = reading.changes_of(definition.relation)
+            changes = reading.changes_of(definition.relation, kept=False)
             frame = weights.consolidate(changes.frame) if changes is not None else None
         if frame is None:
             publish.publish_rows(target, stamp, held.limit(0))
@@ -394,6 +394,10 @@ def _source_status(view: str, source: str, stamp: Stamp | None, pinned: Pinned) 
     read = stamp.snapshot.get(source) if stamp else None
     left = expires_in(pinned, read, datetime.now(UTC)) if read is not None else None
     way = way_of(pinned, None)
-    advice = "" if pinned.has_feed else f"ALTER TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true) makes changes of {source} cheaper"
+    advice = (
+        ""
+        if pinned.has_feed
+        else f"ALTER TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true) makes changes of {source} cheaper"
+    )
     lag = None if read is None else newest - read
     return SourceStatus(view, source, read, newest, lag, left.total_seconds() if left is not None else None, way, advice)

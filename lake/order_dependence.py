@@ -33,8 +33,23 @@ _ALWAYS = {
     "PythonUDAF": "a Python aggregate",
 }
 _MOMENTS = frozenset(
-    "StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation CovSample PearsonCorrelation RegrReplacement "
-    "RegrR2 RegrSXY RegrSlope RegrIntercept".split()
+    [
+        "StddevPop",
+        "StddevSamp",
+        "VariancePop",
+        "VarianceSamp",
+        "Skewness",
+        "Kurtosis",
+        "Corr",
+        "CovPopulation",
+        "CovSample",
+        "PearsonCorrelation",
+        "RegrReplacement",
+        "RegrR2",
+        "RegrSXY",
+        "RegrSlope",
+        "RegrIntercept",
+    ]
 )
 _SUMS = frozenset({"Sum", "Average", "TrySum", "TryAverage"})
 

@@ -3,15 +3,17 @@
 Run as a script it imports nothing of Lakejoin, and its syntax is old, so that a too old Python can say so.
 """
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 PYTHON = (3, 11)
 JAVA = 17
 
 
-def python_problem():  # type: ignore[no-untyped-def]  # a too old Python must be able to read this file
+def python_problem() -> "str | None":
     """What is wrong with this Python, None if nothing."""
     if sys.version_info >= PYTHON:
         return None
@@ -22,10 +24,8 @@ def python_problem():  # type: ignore[no-untyped-def]  # a too old Python must b
     )
 
 
-def java_version():  # type: ignore[no-untyped-def]
+def java_version() -> "int | None":
     """The major version of the Java on the path (or of JAVA_HOME), None where there is none."""
-    import os
-
     java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     try:
         text = subprocess.run([java, "-version"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False).stderr.decode()
@@ -35,13 +35,18 @@ def java_version():  # type: ignore[no-untyped-def]
     return int(found.group(1)) if found else None
 
 
-def java_problem():  # type: ignore[no-untyped-def]
+def java_problem() -> "str | None":
     """What is wrong with this Java, None if nothing."""
     found = java_version()
     if found is not None and found >= JAVA:
         return None
     here = "there is none on the path" if found is None else "this is Java %d" % found
     return "Java %d or newer is needed, %s: install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME." % (JAVA, here)
+
+
+def jar_folder() -> "Path":
+    """Where `make setup` keeps Delta's jars: in the virtual environment, or where LAKEJOIN_JARS says."""
+    return Path(os.environ.get("LAKEJOIN_JARS") or os.path.join(sys.prefix, "share", "lakejoin", "jars"))
 
 
 if __name__ == "__main__":

@@ -6,14 +6,14 @@ refreshes at once carry the same or a lower number than what is there, so one is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -73,8 +73,7 @@ def same_schema(definition: Definition, held: StructType) -> bool:
     return [(f.name, f.dataType) for f in schema(definition).fields] == [(f.name, f.dataType) for f in held.fields]
 
 
-def _commit(target: Target, stamp: Stamp, write: object) -> None:
-    assert callable(write)
+def _commit(target: Target, stamp: Stamp, write: Callable[[], None]) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         before = target.log.head().version.number
         try:
@@ -85,7 +84,9 @@ def _commit(target: Target, stamp: Stamp, write: object) -> None:
             if not _is_conflict(error):
                 raise TargetError(f"Publishing view {stamp.view!r} failed: {reason(error)}. Nothing was written.") from error
             if _ours_or_another(target, before, stamp) or attempt == ATTEMPTS:
-                raise LostRaceError(f"View {stamp.view!r}: another writer committed first, {attempt} times. Nothing was written.") from error
+                raise LostRaceError(
+                    f"View {stamp.view!r}: another writer committed first, {attempt} times. Nothing was written."
+                ) from error
             continue
         if not _carries(target, before, stamp):
             raise LostRaceError(f"View {stamp.view!r}: another refresh published first. Nothing was written by this one.")
@@ -110,7 +111,12 @@ def _raise_meant(target: Target, error: Exception) -> None:
 
 def _is_conflict(error: Exception) -> bool:
     text = f"{type(error).__name__} {error}"
-    return "DELTA_CONCURRENT" in text or "ConcurrentModification" in text or "ConcurrentTransaction" in text or "Concurrent" in type(error).__name__
+    return (
+        "DELTA_CONCURRENT" in text
+        or "ConcurrentModification" in text
+        or "ConcurrentTransaction" in text
+        or "Concurrent" in type(error).__name__
+    )
 
 
 def _ours_or_another(target: Target, before: int, stamp: Stamp) -> bool:
@@ -166,7 +172,7 @@ def _merge(target: Target, edits: Edits) -> None:
     first = edits.identity[0]
     found = F.raise_error(F.concat(F.lit(_KEY_FOUND), keys)).cast(types[first])
     missing = F.raise_error(F.lit(_ROW_MISSING)).cast(types[first])
-    row = {quoted(n): F.col(f"s.{quoted(n)}") for n in names}
+    row: dict[str, str | Column] = {quoted(n): F.col(f"s.{quoted(n)}") for n in names}
     op = F.col(f"s.{OP}")
     table = target.table
     merge = DeltaTable.forPath(target.spark, table.path) if table.path else DeltaTable.forName(target.spark, str(table.name))
@@ -175,9 +181,9 @@ def _merge(target: Target, edits: Edits) -> None:
         .merge(edits.rows.alias("s"), condition)
         .whenMatchedDelete(op == "D")
         .whenMatchedUpdate(op == "U", row)
-        .whenMatchedUpdate(set={quoted(first): found})
+        .whenMatchedUpdate(set=dict[str, str | Column]({quoted(first): found}))
         .whenNotMatchedInsert(op == "I", row)
-        .whenNotMatchedInsert(values={quoted(first): missing})
+        .whenNotMatchedInsert(values=dict[str, str | Column]({quoted(first): missing}))
         .execute()
     )
 
@@ -191,6 +197,10 @@ def _refuse_existing_keys(target: Target, edits: Edits) -> None:
     same = F.lit(True)
     for name in edits.identity:
         same = same & F.col(f"t.{quoted(name)}").eqNullSafe(F.col(f"s.{quoted(name)}"))
-    samples = held.join(F.broadcast(new) if edits.local else new, on=same, how="left_semi").select(*[F.col(quoted(n)) for n in edits.identity]).take(SAMPLES)
+    samples = (
+        held.join(F.broadcast(new) if edits.local else new, on=same, how="left_semi")
+        .select(*[F.col(quoted(n)) for n in edits.identity])
+        .take(SAMPLES)
+    )
     if samples:
         raise key_violation(target.definition, [tuple(s) for s in samples])

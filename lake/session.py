@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
+from lake.preflight import jar_folder
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -49,11 +49,6 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
-def jar_folder() -> Path:
-    """Where `make setup` keeps Delta's jars: in the virtual environment, or where LAKEJOIN_JARS says."""
-    return Path(os.environ.get("LAKEJOIN_JARS", Path(sys.prefix) / "share" / "lakejoin" / "jars"))
-
-
 def jars() -> list[str]:
     """The jars that were resolved at set-up, empty where there are none: Spark then resolves them itself."""
     return sorted(str(p) for p in jar_folder().glob("*.jar"))
@@ -68,7 +63,9 @@ def own_session(spark: SparkSession) -> SparkSession:
         try:
             spark._jvm.org.apache.spark.sql.delta.DeltaLog.toString()  # type: ignore[union-attr]
         except (Py4JError, TypeError) as error:
-            raise ConfigError(f"This Spark session has no Delta Lake. Make it with spark.sql.extensions={EXTENSION} and Delta's jars.") from error
+            raise ConfigError(
+                f"This Spark session has no Delta Lake. Make it with spark.sql.extensions={EXTENSION} and Delta's jars."
+            ) from error
     clone = java.cloneSession()
     clone.sessionState().catalog().clearTempTables()
     own = SparkSession(spark.sparkContext, clone)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake import weights
@@ -109,7 +109,7 @@ class PinnedSources:
         return way_of(self.pins[source], self.since[source] if self.since is not None else None)
 
     def _expired(self, source: str, error: Exception) -> ExpiredError:
-        since, until = (self.since or {})[source], self.pins[source].version.number
+        since, until = self.since[source] if self.since else -1, self.pins[source].version.number
         return ExpiredError(
             f"{self.tables[source]} versions {since + 1} to {until} can no longer be read ({reason(error)}). "
             'Run "lakejoin rebuild VIEW" for the views that read it.'
@@ -141,7 +141,7 @@ def _from_files(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame
     return weights.subtract(new, old)
 
 
-def _numbered(columns: Sequence[str]) -> list[F.Column]:
+def _numbered(columns: Sequence[str]) -> list[Column]:
     """The columns under names of ours, so that none can collide with the weight's or the feed's own."""
     return [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(columns)]
 

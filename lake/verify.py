@@ -64,4 +64,3 @@ def unreadable(view: str, snapshot: Snapshot, error: Exception) -> Exception:
             f'Refresh it, then verify at once, or run "lakejoin rebuild {view}".'
         )
     return error
-

@@ -164,7 +164,9 @@ def test_commits_that_are_gone_are_an_error_that_names_them(joined: TestLake) ->
     joined.assert_exact("j")
 
 
-def test_a_source_that_commits_during_a_refresh_stays_at_the_version_that_was_planned(joined: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_commits_during_a_refresh_stays_at_the_version_that_was_planned(
+    joined: TestLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     joined.sql("INSERT INTO {a} VALUES (2, 'planned', 1)")
     import lake.lakehouse as lakehouse
 

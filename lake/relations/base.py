@@ -30,10 +30,14 @@ from lake.relations.ranges import Ranges, of_frame
 
 @dataclass(frozen=True)
 class Changes:
-    """Weighted rows of one relation over the interval; `count` is known where the rows are local, on the driver."""
+    """Weighted rows of one relation over the interval; `count` is known where the rows are local, on the driver.
+
+    Where they are not `kept`, nothing has been computed yet, and reading the frame twice would compute it twice.
+    """
 
     frame: DataFrame
     count: int | None
+    kept: bool = True
 
     @property
     def local(self) -> bool:
@@ -100,11 +104,14 @@ class Reading:
         for frame in self._persisted:
             frame.unpersist()
 
-    def changes_of(self, relation: Relation) -> Changes | None:
-        """The relation's changes over the interval, computed once."""
+    def changes_of(self, relation: Relation, kept: bool = True) -> Changes | None:
+        """The relation's changes over the interval, computed once; `kept` false: for one who reads them once, as they are."""
         if id(relation) not in self._changes:
             self._changes[id(relation)] = relation.compute_changes(self)
-        return self._changes[id(relation)]
+        changes = self._changes[id(relation)]
+        if changes is not None and kept and not changes.kept:
+            changes = self._changes[id(relation)] = self.keep(changes.frame)
+        return changes
 
     def count_read(self, changes: Changes | None) -> Changes | None:
         """Add a source's changes to the number of changes read, which is not known where they are too many to be local."""

@@ -39,8 +39,7 @@ class Join(Relation):
         child = self.children[side]
         if not self.equi_keys:
             return child.snapshot(reading)
-        on: list[Expression] = [pair[1 - side] for pair in self.equi_keys]
-        wanted: list[Expression] = [pair[side] for pair in self.equi_keys]
+        wanted, on = ([(left, right)[s] for left, right, _ in self.equi_keys] for s in (side, 1 - side))
         keys = reading.keys([(driving, on)]).pick(dict(enumerate(wanted)))
         return child.lookup(keys.without_nulls([null_safe for *_, null_safe in self.equi_keys]), reading, exact=False)
 
@@ -83,8 +82,7 @@ class InnerJoin(Join):
             terms.append(self.run(reading, [self.other(0, right, reading), right.frame]))
         if left is not None and right is not None:
             terms.append(weights.negate(self.run(reading, [left.frame, right.frame])))
-            return reading.keep(weights.consolidate(weights.add(terms)))
-        return reading.keep(terms[0]) if terms else None
+        return Changes(weights.add(terms), None, kept=False) if terms else None
 
 
 class KeyedJoin(Join, Keyed):

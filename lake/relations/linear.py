@@ -27,11 +27,11 @@ class Linear(Relation):
     rule = "applied to the changes"
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        changes = reading.changes_of(self.children[0])
+        changes = reading.changes_of(self.children[0], kept=False)
         if changes is None:
             return None
         result = self.run(reading, [changes.frame])
-        return reading.keep(result) if changes.local else Changes(result, None)
+        return reading.keep(result) if changes.local else Changes(result, None, kept=False)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Keys that can be said in terms of the child's columns are looked up there; what is left is a semi join here."""
@@ -73,12 +73,12 @@ class UnionAll(Relation):
         return _together(frames)
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        found = [(child, reading.changes_of(child)) for child in self.children]
+        found = [(child, reading.changes_of(child, kept=False)) for child in self.children]
         moved = [(child, changes) for child, changes in found if changes is not None]
         if not moved:
             return None
         frame = weights.add(renamed(changes.frame, child.node.output, self.output) for child, changes in moved)
-        return reading.keep(frame) if all(changes.local for _, changes in moved) else Changes(frame, None)
+        return Changes(frame, None, kept=False)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         frames = []

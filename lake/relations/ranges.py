@@ -42,7 +42,7 @@ def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ra
     """Ranges for each column of a frame of keys; None where its type has none.
 
     `local`: the rows are few and on the driver, so their values can be told apart; else only their bounds are read, in one job.
-   """
+    """
     fields = frame.schema.fields
     encodings = [_encoding(f.dataType) for f in fields]
     wanted = [i for i, encoding in enumerate(encodings) if encoding is not None]

@@ -1,0 +1,144 @@
+"""make bench: a refresh of Nexmark q20 against the query recomputed and written, interleaved in one run.
+
+For each kind of change: medians of CPU seconds (of the whole process tree: driver, executors and Python) and wall seconds of both,
+and their ratio. Warm: one unmeasured round comes first. Results go to benchmarks/results/refresh.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from examples.nexmark.demo import write
+from examples.nexmark.generator import Nexmark
+from lake import Lakehouse, open_lake
+
+RESULTS = Path(__file__).with_name("results")
+DATA = Path(__file__).with_name(".data")
+_VIEWS = Path(__file__).parent.parent / "examples" / "nexmark" / "lakejoin.yml"
+
+
+def cpu_seconds(spark: SparkSession) -> float:
+    """CPU seconds used so far by this process and the JVM that it drives."""
+    management = spark._jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean()
+    own = os.times()
+    return management.getProcessCpuTime() / 1e9 + own.user + own.system
+
+
+def measured(spark: SparkSession, work: Callable[[], object]) -> tuple[float, float]:
+    """(CPU seconds, wall seconds) of some work."""
+    cpu, wall = cpu_seconds(spark), time.monotonic()
+    work()
+    return cpu_seconds(spark) - cpu, time.monotonic() - wall
+
+
+class Bench:
+    """Bids and auctions of a given size, the view over them, and the query recomputed beside it."""
+
+    def __init__(self, events: int) -> None:
+        import yaml
+
+        shutil.rmtree(DATA, ignore_errors=True)
+        config = yaml.safe_load(_VIEWS.read_text()) | {"root": str(DATA), "spark": {"spark.driver.memory": "8g"}}
+        self.lake: Lakehouse = open_lake(config)
+        self.spark = self.lake.spark
+        self.query = config["views"]["q20"]["query"]
+        stream = Nexmark()
+        for table in ("auction", "bid"):
+            rows = getattr(stream, table)(self.spark, 0, events)
+            ordered = rows.repartitionByRange(16, "id" if table == "auction" else "auction")
+            write(ordered, f"{DATA}/{table}")
+        self.bids = self.spark.read.format("delta").load(f"{DATA}/bid").count()
+        self.auctions = events // stream.epoch * stream.auctions
+
+    def change(self, kind: str, number: int, step: int) -> None:
+        """Raise about `number` bids, in one place (recent auctions) or spread over all."""
+        if number == 0:
+            return
+        table = f"delta.`{DATA}/bid`"
+        if kind == "in one place":
+            low = self.auctions * 9 // 10
+            share = max(1, round(number / (self.bids / self.auctions)))
+            where = f"auction BETWEEN {low + step * share} AND {low + (step + 1) * share - 1}"
+        else:
+            where = f"pmod(xxhash64(auction, bidder, {step}), {max(1, self.bids // number)}) = 0"
+        self.spark.sql(f"UPDATE {table} SET price = price + 1 WHERE {where}")
+
+    def recompute(self) -> None:
+        """What a user would do instead: the query written whole."""
+        session = self.spark.newSession()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        for table in ("auction", "bid"):
+            session.read.format("delta").load(f"{DATA}/{table}").createOrReplaceTempView(table)
+        session.sql(self.query).write.format("delta").mode("overwrite").save(f"{DATA}/recomputed")
+
+
+CASES = (("no change", 0), ("in one place", 1_000), ("spread", 1_000), ("spread", 50_000))
+
+
+def run(events: int, rounds: int) -> list[dict[str, object]]:
+    """All cases, `rounds` times each after a warm-up, refresh and recompute taking turns."""
+    console = Console()
+    bench = Bench(events)
+    console.print(f"{bench.bids:,} bids")
+    build = measured(bench.spark, lambda: bench.lake.refresh("q20"))
+    console.print(f"build: {build[0]:.1f} CPU s, {build[1]:.1f} s")
+    results: list[dict[str, object]] = []
+    step = 0
+    for kind, number in CASES:
+        ours, theirs, read = [], [], []
+        for turn in range(rounds + 1):
+            bench.change(kind, number, step)
+            step += 1
+            outcome = []
+            mine = measured(bench.spark, lambda found=outcome: found.append(bench.lake.refresh("q20")))  # type: ignore[misc]
+            other = measured(bench.spark, bench.recompute)
+            if turn:
+                ours.append(mine)
+                theirs.append(other)
+                read.append(outcome[0].changes_read)
+        case = {"case": f"{number:,} changes {kind}" if number else kind, "changes_read": read}
+        for name, found in (("refresh", ours), ("recompute", theirs)):
+            case[f"{name}_cpu"] = statistics.median(c for c, _ in found)
+            case[f"{name}_wall"] = statistics.median(w for _, w in found)
+        results.append(case)
+        console.print(case)
+    assert bench.lake.verify("q20").exact
+    console.print(f"state: {bench.lake.state_bytes('q20')} bytes; the view is exact")
+    return results
+
+
+def main() -> int:
+    """Print the table and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=5_500_000, help="Nexmark events; about nine tenths are bids")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    results = run(options.events, options.rounds)
+    table = Table("case", "refresh CPU s", "recompute CPU s", "ratio", "refresh s", "recompute s")
+    for r in results:
+        cpu, other = float(str(r["refresh_cpu"])), float(str(r["recompute_cpu"]))
+        wall, rewall = float(str(r["refresh_wall"])), float(str(r["recompute_wall"]))
+        table.add_row(str(r["case"]), f"{cpu:.1f}", f"{other:.1f}", f"1 / {other / cpu:.1f}", f"{wall:.2f}", f"{rewall:.2f}")
+    Console().print(table)
+    RESULTS.mkdir(exist_ok=True)
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
+    body = {"events": options.events, "rounds": options.rounds, "machine": machine, "results": results}
+    (RESULTS / "refresh.json").write_text(json.dumps(body, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

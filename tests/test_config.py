@@ -1,0 +1,73 @@
+"""lakejoin.yml: errors name file, key and line, and what is allowed there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lake.config import load
+from lake.errors import ConfigError
+
+GOOD = """
+root: ./lake
+tables:
+  bid: {path: bid, primary_key: [auction, bidder]}
+views:
+  q:
+    query: SELECT * FROM bid
+"""
+
+WRONG = {
+    "unknown key": (GOOD + "    qury: x\n", r"line 8: `views.q.qury` is not known here. Did you mean 'query'"),
+    "two places": (GOOD.replace("{path: bid,", "{path: bid, name: x.y,"), r"line 4: `tables.bid`: give either `path` or `name`"),
+    "two definitions": (GOOD + "    query_file: q.sql\n", r"line 6: `views.q`: give exactly one of"),
+    "wrong type": (GOOD.replace("./lake", "[1]"), r"line 2: `root`"),
+    "bad name": (GOOD.replace("  q:", "  q-1:"), r"'q-1' is no SQL identifier"),
+    "name twice": (GOOD.replace("  q:", "  BID:"), r"given twice"),
+    "not yaml": ("tables: [", r"line \d+: not valid YAML"),
+    "missing variable": (GOOD.replace("./lake", "${NO_SUCH_VARIABLE}"), r"line 2: `root` needs the environment variable NO_SUCH_VARIABLE"),
+    "bad function": (GOOD.replace("query: SELECT * FROM bid", "function: nope"), r"line 6: .*module:function"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_configurations_name_the_line(tmp_path: Path, name: str) -> None:
+    text, message = WRONG[name]
+    file = tmp_path / "lakejoin.yml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load(file)
+    assert str(file) in str(caught.value)
+
+
+def test_paths_start_at_the_root_and_the_root_at_the_file(tmp_path: Path) -> None:
+    (tmp_path / "lakejoin.yml").write_text(GOOD)
+    config = load(tmp_path / "lakejoin.yml")
+    assert config.source_path("bid") == f"{tmp_path}/lake/bid"
+    assert config.source_path("s3a://x/y") == "s3a://x/y"
+    assert config.view_path("q") == f"{tmp_path}/lake/views/q"
+
+
+def test_variables_includes_and_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_LAKE", "/data/lake")
+    overlay = "environments:\n  prod: {root: 's3a://lake', target: main.views}\n"
+    (tmp_path / "lakejoin.yml").write_text(GOOD.replace("./lake", "${MY_LAKE}") + "include: views/*.yml\n" + overlay)
+    (tmp_path / "views").mkdir()
+    (tmp_path / "views" / "more.yml").write_text("views:\n  r: {query: SELECT 1 AS one}\n")
+    config = load(tmp_path / "lakejoin.yml")
+    assert config.root_path == "/data/lake"
+    assert set(config.views) == {"q", "r"}
+    prod = load(tmp_path / "lakejoin.yml", env="prod")
+    assert prod.source_path("bid") == "s3a://lake/bid"
+    assert (prod.view_path("q"), prod.view_name("q")) == (None, "main.views.q")
+    with pytest.raises(ConfigError, match=r"no environment 'prd'. Did you mean 'prod'"):
+        load(tmp_path / "lakejoin.yml", env="prd")
+
+
+def test_a_secret_is_not_repeated_in_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "lakejoin.yml"
+    file.write_text("spark:\n  fs.s3a.secret.key: {deeper: hunter2}\n" + GOOD)
+    with pytest.raises(ConfigError, match=r"fs\.s3a\.secret\.key") as caught:
+        load(file)
+    assert "hunter2" not in str(caught.value)

@@ -1,0 +1,146 @@
+"""Definitions: what is refused, in which words, and what a changed definition does."""
+
+from __future__ import annotations
+
+import pytest
+
+from lake import open_lake
+from lake.errors import ConfigError, DefinitionChangedError, DefinitionError, SourceError
+from tests.lakes import TestLake, multiset
+
+A = "SELECT * FROM VALUES (1, 'x', 10), (2, 'y', 20) t(id, s, v)"
+
+REFUSED = {
+    "SELECT id, nope FROM a": r"nope.*`?id`?",
+    "SELECT id FROM missing": r"missing",
+    "DELETE FROM a": r"must be one SELECT",
+    "CREATE TABLE x AS SELECT 1": r"must be one SELECT",
+    "SELECT 1; SELECT 2": r"can't be used",
+    "SELECT id, rand() AS r FROM a": r"not a function of its tables: it uses rand",
+    "SELECT id, uuid() AS u FROM a": r"uses uuid",
+    "SELECT id FROM a WHERE current_timestamp() > '2020-01-01'": r"uses current_timestamp",
+    "SELECT id, current_date() AS d FROM a": r"uses current_date",
+    "SELECT id, now() AS d FROM a": r"uses now",
+    "SELECT id, current_user() AS u FROM a": r"uses current_user",
+    "SELECT * FROM a TABLESAMPLE (50 PERCENT)": r"TABLESAMPLE",
+    "SELECT id, id FROM a": r"two columns named 'id'",
+    "SELECT id, s AS ID FROM a": r"two columns named 'ID'",
+    "SELECT id AS __lakejoin_x FROM a": r"reserved",
+    "SELECT NULL AS n FROM a": r"type void.*CAST",
+    "SELECT make_interval(1) AS i FROM a": r"type interval",
+}
+
+
+@pytest.fixture
+def simple(lake: TestLake) -> TestLake:
+    lake.table("a", A)
+    return lake
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_a_query_that_cannot_be_maintained_is_refused_with_the_reason(simple: TestLake, query: str) -> None:
+    simple.view("v", query)
+    with pytest.raises(DefinitionError, match=f"(?s){REFUSED[query]}"):
+        simple.refresh("v")
+    assert not (simple.folder / "views" / "v").exists()
+
+
+def test_a_missing_table_and_a_folder_that_is_none(lake: TestLake) -> None:
+    lake.tables["gone"] = {"path": "gone"}
+    (lake.folder / "plain").mkdir()
+    lake.tables["plain"] = {"path": "plain"}
+    lake.view("g", "SELECT * FROM gone")
+    lake.view("p", "SELECT * FROM plain")
+    for name, table in (("g", "gone"), ("p", "plain")):
+        with pytest.raises(SourceError, match=f"{table} .* is not a Delta table"):
+            lake.refresh(name)
+
+
+def test_reformatting_changes_nothing_and_another_query_is_refused_until_rebuilt(simple: TestLake) -> None:
+    simple.view("v", "SELECT id, s FROM a WHERE v > 5 AND id < 100")
+    simple.refresh("v")
+    simple.view("v", "select  id,\n s from a -- same\n where (v > 5) and id < 100;")
+    assert simple.refresh("v").mode == "none"
+    simple.view("v", "SELECT id, s FROM a WHERE v > 15")
+    with pytest.raises(DefinitionChangedError, match=r"the query changed.*lakejoin rebuild v"):
+        simple.refresh("v")
+    assert multiset(simple.open.read("v")) == {(1, "x"): 1, (2, "y"): 1}
+    simple.open.rebuild("v")
+    simple.assert_exact("v")
+    simple.view("v", "SELECT id, s, v FROM a", on_definition_change="rebuild")
+    assert simple.refresh("v").mode == "recompute"
+    simple.assert_exact("v")
+
+
+def test_another_time_zone_is_another_definition(simple: TestLake) -> None:
+    simple.view("v", "SELECT id, CAST(timestamp_micros(v) AS string) AS t FROM a")
+    simple.refresh("v")
+    other = simple.spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    with pytest.raises(DefinitionChangedError, match=r"spark.sql.session.timeZone was 'UTC', now 'Asia/Tokyo'"):
+        open_lake(simple.config, spark=other).refresh("v")
+
+
+def test_a_column_that_the_view_gains_from_its_source_is_a_changed_definition(simple: TestLake) -> None:
+    simple.view("v", "SELECT * FROM a")
+    simple.refresh("v")
+    simple.sql("ALTER TABLE {a} ADD COLUMN extra int")
+    with pytest.raises(DefinitionChangedError, match="schema of a source changed"):
+        simple.refresh("v")
+
+
+def test_a_function_of_dataframes_is_a_view(
+    simple: TestLake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path_factory.mktemp("functions")
+    (folder / "my_views.py").write_text(
+        "def big(a):\n    return a.where('v > 5').groupBy('s').count()\n"
+        "def counting(a):\n    return a.where('v > 5').limit(a.count())\n"
+        "def wrong(b):\n    return b\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    simple.view("v", function="my_views:big")
+    simple.view("counting", function="my_views:counting")
+    simple.view("wrong", function="my_views:wrong")
+    simple.refresh("v")
+    simple.sql("INSERT INTO {a} VALUES (3, 'x', 30)")
+    assert simple.refresh("v").mode == "incremental"
+    assert multiset(simple.open.read("v")) == {("x", 2): 1, ("y", 1): 1}
+    assert simple.open.verify("v").exact
+    with pytest.raises(DefinitionError, match="may only build a DataFrame"):
+        simple.refresh("counting")
+    with pytest.raises(DefinitionError, match="parameter 'b', which is no table"):
+        simple.refresh("wrong")
+
+
+def test_a_primary_key_column_that_is_missing_names_the_columns(simple: TestLake) -> None:
+    simple.tables["a"]["primary_key"] = ["nope"]
+    simple.view("v", "SELECT id FROM a")
+    with pytest.raises(ConfigError, match=r"a has no column 'nope'. It has: id, s, v"):
+        simple.refresh("v")
+
+
+def test_a_temp_view_of_the_caller_is_neither_read_nor_touched(simple: TestLake) -> None:
+    simple.spark.sql("SELECT 1 AS mine").createOrReplaceTempView("a")
+    simple.spark.sql("SELECT 1 AS mine").createOrReplaceTempView("not_declared")
+    simple.view("v", "SELECT id FROM a")
+    simple.view("w", "SELECT mine FROM not_declared")
+    simple.refresh("v")
+    simple.open.verify("v")
+    assert simple.spark.sql("SELECT * FROM a").columns == ["mine"]
+    with pytest.raises(DefinitionError, match="not_declared"):
+        simple.refresh("w")
+    simple.spark.catalog.dropTempView("a")
+    simple.spark.catalog.dropTempView("not_declared")
+
+
+def test_results_that_depend_on_the_order_of_rows_are_recomputed_and_explained(simple: TestLake) -> None:
+    simple.view("v", "SELECT id, collect_list(s) AS l FROM a GROUP BY id")
+    simple.refresh("v")
+    simple.sql("INSERT INTO {a} VALUES (1, 'z', 1)")
+    result = simple.refresh("v")
+    assert result.mode == "recompute"
+    assert "collect_list" in result.reason
+    explanation = simple.open.explain("v")
+    assert not explanation.incremental
+    assert "collect_list" in explanation.reason

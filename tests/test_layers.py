@@ -1,0 +1,65 @@
+"""The rooms use only those before them, and only two of them know the JVM."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+LAKE = Path(__file__).parent.parent / "lake"
+LAYERS = (
+    {"errors", "preflight"},
+    {"config", "snapshots", "weights"},
+    {"deltalog", "catalyst", "stamp", "results", "session", "jars"},
+    {"tables"},
+    {"relations.ranges"},
+    {"relations.base"},
+    {"relations.leaves", "relations.keyed"},
+    {"relations.linear", "relations.joins"},
+    {"relations.tree", "keys", "order_dependence"},
+    {"definition"},
+    {"plan", "explain", "view_table"},
+    {"edits", "verify"},
+    {"publish", "primary_keys"},
+    {"lakehouse"},
+    {"init", "doctor"},
+    {"cli"},
+)
+LEVEL = {module: n for n, layer in enumerate(LAYERS) for module in layer}
+FILES = [f for f in LAKE.rglob("*.py") if f.name != "__init__.py"]
+
+
+def module_of(file: Path) -> str:
+    return ".".join(file.relative_to(LAKE).with_suffix("").parts)
+
+
+def imported(file: Path) -> set[str]:
+    """Modules of the library that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "lake":
+            rest = node.module.split(".")[1:]
+            found |= {".".join([*rest, a.name]) if ".".join([*rest, a.name]) in LEVEL else ".".join(rest) for a in node.names}
+    return found - {""}
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_a_module_imports_only_from_layers_before_it(file: Path) -> None:
+    own = LEVEL[module_of(file)]
+    later = {m for m in imported(file) if LEVEL[m] > own or (LEVEL[m] == own and m != module_of(file))}
+    assert not later
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_only_catalyst_and_deltalog_reach_into_the_jvm(file: Path) -> None:
+    if module_of(file) in ("catalyst", "deltalog", "session"):
+        return
+    assert "_jvm" not in file.read_text()
+    assert "_jdf" not in file.read_text()
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_the_library_knows_neither_airflow_nor_great_expectations(file: Path) -> None:
+    names = {n.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import) for n in node.names}
+    assert not names & {"airflow", "great_expectations"}
