@@ -105,11 +105,7 @@ class Lakehouse:
 
     def read(self, view: str) -> DataFrame:
         """The published rows: the query's columns, nothing hidden. Raises TargetError where the view was never built."""
-        table = self._view_table(view)
-        log = open_log(self.spark, table)
-        if log is None or published(self.spark, table) is None:
-            raise TargetError(f'View {view!r} has not been built yet. Run "lakejoin refresh {view}".')
-        return visible(log.head().rows())
+        return visible(self._built(self.spark, view).pinned.rows())
 
     def explain(self, view: str) -> Explanation:
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
