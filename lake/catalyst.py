@@ -454,8 +454,12 @@ class Catalyst:
         return java.withNewChildren(self.seq([change(c) for c in children])) if children else java
 
     def _widens(self, cast: Java) -> bool:
+        """Whether the cast keeps values and their order: from a whole number to a wider one or to a decimal that holds it."""
+        narrow, wide = cast.child().dataType(), cast.dataType()
         return (
-            bool(self._cast.canUpCast(cast.child().dataType(), cast.dataType())) and str(cast.child().dataType().typeName()) in _WIDENABLE
+            str(narrow.typeName()) in _WHOLE
+            and (str(wide.typeName()) in _WHOLE or str(wide.typeName()).startswith("decimal"))
+            and bool(self._cast.canUpCast(narrow, wide))
         )
 
     # -- rows on the driver -------------------------------------------------------------------------------------------
@@ -533,4 +537,4 @@ def _is_source(plan: Java) -> bool:
 _EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
 _LEAF = "org.apache.spark.sql.catalyst.plans.logical.LeafNode"
 _PLAN_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
-_WIDENABLE = frozenset({"byte", "short", "integer", "long", "decimal(38,18)", "date", "tinyint", "smallint", "int", "bigint"})
+_WHOLE = frozenset({"byte", "short", "integer", "long"})

@@ -232,6 +232,8 @@ def _unstorable(data_type: T.DataType) -> bool:
             return _unstorable(data_type.elementType)
         case T.MapType():
             return _unstorable(data_type.keyType) or _unstorable(data_type.valueType)
+        case T.StringType():
+            return data_type.collation != "UTF8_BINARY"  # Delta keeps no collations
         case T.StructType():
             return any(_unstorable(f.dataType) for f in data_type.fields)
         case _:

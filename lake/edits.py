@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
 from lake import weights
+from lake.config import HIDDEN_PREFIX
 from lake.definition import Definition, OutputColumn
 from lake.errors import InternalError, KeyViolationError
 from lake.relations.base import Reading
@@ -23,7 +24,7 @@ from lake.relations.ranges import of_frame
 from lake.tables import quoted
 from lake.view_table import COPY, HASH, schema
 
-OP = "__lakejoin_op"
+OP = f"{HIDDEN_PREFIX}op"
 _PRUNING_COLUMNS = 4
 SAMPLES = 3
 
@@ -62,7 +63,8 @@ def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
     return frame.select(*columns, *weight)
 
 
-WEIGHT = "__lakejoin_weight"
+WEIGHT = f"{HIDDEN_PREFIX}weight"
+_WANTED_HASH, _WANTED, _NUMBER = f"{HIDDEN_PREFIX}wanted_hash", f"{HIDDEN_PREFIX}wanted", f"{HIDDEN_PREFIX}number"
 
 
 def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
@@ -148,18 +150,17 @@ def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> 
 
 def _copies_to_delete(definition: Definition, removed: DataFrame, table: DataFrame, local: bool) -> DataFrame:
     """For each removed row, as many of the table's equal rows as its weight says."""
+    columns = [(_encoded(c.name, c.data_type), f"{HIDDEN_PREFIX}wanted_{i}", f"{HIDDEN_PREFIX}held_{i}") for i, c in _columns(definition)]
     wanted = removed.select(
-        F.col(HASH).alias("h"),
-        (-F.col(WEIGHT)).alias("n"),
-        *[_encoded(c.name, c.data_type).alias(f"d{i}") for i, c in _columns(definition)],
+        F.col(HASH).alias(_WANTED_HASH), (-F.col(WEIGHT)).alias(_WANTED), *[encoded.alias(w) for encoded, w, _ in columns]
     )
-    held = table.select("*", *[_encoded(c.name, c.data_type).alias(f"e{i}") for i, c in _columns(definition)])
-    same = F.col(HASH) == F.col("h")
-    for i, _ in _columns(definition):
-        same = same & F.col(f"e{i}").eqNullSafe(F.col(f"d{i}"))
+    held = table.select("*", *[encoded.alias(h) for encoded, _, h in columns])
+    same = F.col(HASH) == F.col(_WANTED_HASH)
+    for _, w, h in columns:
+        same = same & F.col(h).eqNullSafe(F.col(w))
     found = held.join(F.broadcast(wanted) if local else wanted, on=same, how="inner")
-    order = Window.partitionBy("h", *[f"d{i}" for i, _ in _columns(definition)]).orderBy(COPY)
-    return found.withColumn("copy_number", F.row_number().over(order)).where("copy_number <= n")
+    order = Window.partitionBy(_WANTED_HASH, *[w for _, w, _ in columns]).orderBy(COPY)
+    return found.withColumn(_NUMBER, F.row_number().over(order)).where(F.col(_NUMBER) <= F.col(_WANTED))
 
 
 def _columns(definition: Definition) -> list[tuple[int, OutputColumn]]:

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import functions as F
 
+from lake.config import HIDDEN_PREFIX
 from lake.definition import Definition
 from lake.edits import SAMPLES
 from lake.errors import KeyViolationError
 from lake.relations.base import Sources
 from lake.tables import quoted
+
+_ROWS = f"{HIDDEN_PREFIX}rows"
 
 
 def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mapping[str, Sequence[str]]) -> None:
@@ -21,7 +24,7 @@ def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mappin
         if not key:
             continue
         columns = [F.col(quoted(c)) for c in key]
-        broken = sources.rows(table).groupBy(*columns).count().where("count > 1").drop("count").take(SAMPLES)
+        broken = sources.rows(table).groupBy(*columns).agg(F.count(F.lit(1)).alias(_ROWS)).where(F.col(_ROWS) > 1).drop(_ROWS).take(SAMPLES)
         if broken:
             shown = "; ".join(str(row.asDict()) for row in broken)
             raise KeyViolationError(

@@ -103,8 +103,7 @@ def canonical(value: Column, data_type: T.DataType) -> Column:
         case T.ArrayType():
             return F.transform(value, _encoder(data_type.elementType))
         case T.MapType():
-            entry = T.StructType([T.StructField("key", data_type.keyType), T.StructField("value", data_type.valueType)])
-            return F.transform(F.map_entries(value), _encoder(entry))
+            return F.transform(F.map_entries(value), _encoder(_entry(data_type)))
         case T.StructType():
             inner = F.struct(*[canonical(value[f.name], f.dataType).alias(f"f{i}") for i, f in enumerate(data_type.fields)])
             return F.when(value.isNotNull(), inner)
@@ -114,6 +113,10 @@ def canonical(value: Column, data_type: T.DataType) -> Column:
 
 def _encoder(data_type: T.DataType) -> Callable[[Column], Column]:
     return lambda element: canonical(element, data_type)
+
+
+def _entry(data_type: T.MapType) -> T.StructType:
+    return T.StructType([T.StructField("key", data_type.keyType), T.StructField("value", data_type.valueType)])
 
 
 def hash_input(value: Column, data_type: T.DataType) -> list[Column]:
@@ -130,10 +133,7 @@ def _marked(value: Column, data_type: T.DataType) -> Column:
             element = data_type.elementType
             return F.transform(value, lambda x: F.struct(x.isNull(), _marked(x, element)))
         case T.MapType():
-            value_type = data_type.valueType
-            if is_bitwise(data_type):
-                return value
-            return F.transform(value, lambda e: F.struct(e["f0"], e["f1"].isNull(), _marked(e["f1"], value_type)))
+            return _marked(value, T.ArrayType(_entry(data_type)))
         case T.StructType():
             names = [f.name for f in data_type.fields]
             if not is_bitwise(data_type):

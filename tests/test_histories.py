@@ -37,7 +37,7 @@ def statement(draw: random.Random) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_small_steps_and_one_big_step_end_in_the_truth(lake: TestLake, seed: int) -> None:
     draw = random.Random(seed)
     lake.table("a", "SELECT * FROM VALUES (1, 's1', 1), (1, 's1', 1), (2, 's2', 2), (NULL, 's0', 0) t(id, s, v)")

@@ -65,7 +65,8 @@ class Join(Relation):
 
     def _keys_of(self, keys: Keys, side: int) -> dict[int, Expression]:
         ids = self.children[side].node.output_ids
-        return {i: e for i, e in enumerate(keys.on) if e.references and e.references <= ids}
+        # only what can't throw: rows that the join drops are still there (trap 4)
+        return {i: e for i, e in enumerate(keys.on) if e.attribute is not None and e.references <= ids}
 
 
 class InnerJoin(Join):
