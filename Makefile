@@ -29,7 +29,7 @@ test-fast: $(VENV)/.development ## Run the fast tier (under 3 minutes on two cor
 lint: $(VENV)/.development ## Ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-bench: $(VENV)/.examples ## Refresh against recompute, side by side; writes benchmarks/results
+bench: $(VENV)/.development ## Refresh against recompute, side by side; writes benchmarks/results
 	$(BIN)/python -m benchmarks.refresh
 
 lock: ## Resolve setup.cfg into requirements/*.lock (needs uv)

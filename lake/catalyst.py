@@ -311,18 +311,14 @@ class Catalyst:
     def _named(self, plan: Java, weight_ids: list[int]) -> DataFrame:
         """The plan as a frame: columns by attribute id (each once), the product of the weights as `w`."""
         self._assert_grounded(plan)
-        names: list[str] = []
-        for attribute in self.list(plan.output()):
-            attribute_id = attribute.exprId().id()
-            name = f"w{weight_ids.index(attribute_id)}" if attribute_id in weight_ids else column_name(attribute_id)
-            names.append(name if name not in names else f"again{len(names)}")
-        frame = self._frame(plan).toDF(*names)
-        values = [F.col(n) for n in names if n.startswith("c")]
-        present = [F.col(n) for n in names if n.startswith("w")]
-        if not present:
-            return frame.select(*values)
-        weight = present[0] if len(present) == 1 else present[0] * present[1]
-        return frame.select(*values, weight.alias(weights.WEIGHT))
+        ids = [a.exprId().id() for a in self.list(plan.output())]
+        names = [weights.WEIGHT if i in weight_ids else column_name(i) for i in ids]
+        if len(set(names)) == len(names):
+            return self._frame(plan).toDF(*names)
+        apart = [f"{name}_{n}" if name in names[:n] else name for n, name in enumerate(names)]
+        frame = self._frame(plan).toDF(*apart)
+        product = " * ".join(a for a, name in zip(apart, names, strict=True) if name == weights.WEIGHT)
+        return frame.selectExpr(*[n for n in apart if n in names and n != weights.WEIGHT], *([f"{product} AS w"] if product else []))
 
     def _fill_subqueries(self, plan: Java, rows: Mapping[int, DataFrame]) -> Java:
         def fill(expression: Java) -> Java:
@@ -469,12 +465,12 @@ class Catalyst:
 
         Local rows cost no job to read again, let the optimiser fold what is done to them, and are always broadcast.
         """
-        execution = frame._jdf.queryExecution()
-        plan = execution.optimizedPlan()
-        if plan.nodeName() == "LocalRelation":
+        analysed = frame._jdf.queryExecution().analyzed()
+        limited = self._frame(self._local_limit(self._literal(limit + 1), analysed))._jdf.queryExecution()
+        plan = limited.optimizedPlan()
+        if plan.nodeName() == "LocalRelation" and plan.data().size() <= limit:
             return DataFrame(frame._jdf, self.spark), int(plan.data().size())
-        limited = self._frame(self._local_limit(self._literal(limit + 1), execution.analyzed()))
-        rows = limited._jdf.queryExecution().executedPlan().executeCollect()
+        rows = limited.executedPlan().executeCollect()
         if len(rows) > limit:
             return None
         data = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)

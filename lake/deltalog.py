@@ -61,6 +61,11 @@ class Pinned:
         return self.log.as_dict(self.snapshot.metadata().configuration())
 
     @cached_property
+    def description(self) -> str:
+        """The table's comment."""
+        return str(self.snapshot.metadata().description() or "")
+
+    @cached_property
     def bytes(self) -> int:
         """The size of the table's data files."""
         return int(self.snapshot.sizeInBytes())
@@ -96,12 +101,13 @@ class Log:
         self.spark = spark
         self.jvm: Any = cast(Any, spark._jvm)
         delta_log = self.jvm.org.apache.spark.sql.delta.DeltaLog
+        self._identifier: Java = None
         if path is not None:
             self.java: Java = delta_log.forTable(spark._jsparkSession, path)
         else:
             short = str(name).removeprefix("spark_catalog.")  # Spark's own catalog takes no third part here
-            identifier = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(short)
-            self.java = delta_log.forTable(spark._jsparkSession, identifier)
+            self._identifier = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(short)
+            self.java = delta_log.forTable(spark._jsparkSession, self._identifier)
 
     @property
     def exists(self) -> bool:
@@ -110,6 +116,12 @@ class Log:
     @property
     def path(self) -> str:
         return str(self.java.dataPath().toString())
+
+    def catalog_table(self) -> Java:
+        """The catalog's entry of a table that is opened by name, as a Scala option."""
+        if self._identifier is None:
+            return self.jvm.scala.Option.empty()
+        return self.jvm.scala.Option.apply(self.spark._jsparkSession.sessionState().catalog().getTableMetadata(self._identifier))
 
     def head(self) -> Pinned:
         """The newest version, read from the log now."""
@@ -132,7 +144,7 @@ class Log:
         changes = self.java.getChanges(since + 1, until, self.jvm.scala.Option.empty(), True)
         while changes.hasNext():
             pair = changes.next()
-            yield self._commit(int(pair._1()), self._list(pair._2()))
+            yield self._commit(int(pair._1()), self.items(pair._2()))
 
     def _commit(self, number: int, actions: list[Java]) -> Commit:
         by_kind: dict[str, list[Java]] = {}
@@ -193,7 +205,8 @@ class Log:
             array.add(item)
         return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(array).toSeq()
 
-    def _list(self, sequence: Java) -> list[Java]:
+    def items(self, sequence: Java) -> list[Java]:
+        """A Scala sequence as a Python list."""
         items = self.jvm.scala.jdk.javaapi.CollectionConverters.asJava(sequence)
         return [items.get(i) for i in range(items.size())]
 

@@ -17,7 +17,6 @@ from lake.errors import LakeError
 
 _WANTED = {"pyspark": "4.2.", "delta-spark": "4.4."}
 _SAFE_SCHEMES = frozenset({"", "file", "hdfs", "abfs", "abfss", "wasbs", "gs", "dbfs", "viewfs"})
-UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,11 @@ def _lake(config: Config) -> Iterator[Finding]:
 
 def _target(lake: Any, config: Config, folder: str) -> Finding:
     """Whether the target can be written, and whether two writers there can't lose a commit (trap 18)."""
+    from lake.view_table import UNSAFE_SCHEMES, safe_writes
+
     scheme = urlparse(folder).scheme if ":" in folder else ""
     if scheme in UNSAFE_SCHEMES and not config.single_writer and not lake.has_multi_writer_store(scheme):
-        remedy = f"Set spark.delta.logStore.{scheme}.impl to a multi-writer log store, or single_writer: true if only one writer ever runs."
-        return Finding("target", False, f"{folder}: two writers at once could lose a commit", remedy)
+        return Finding("target", False, f"{folder}: two writers at once could lose a commit", safe_writes(scheme))
     error = lake.probe_put_if_absent(folder, f".lakejoin-doctor-{uuid.uuid4().hex}")
     if error:
         return Finding("target", False, f"{folder}: {error}", "Check that the folder exists or can be made, and its permissions.")

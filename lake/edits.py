@@ -1,13 +1,14 @@
-"""From a view's changes to edits of its table: rows to insert, to replace and to delete, each found by an identity.
+"""From a view's changes to edits of its table: rows that come, and the identities of rows that go.
 
-A keyed view's rows are identified by the key. A multiset's are by two hidden columns: a hash of the row's canonical encoding
-and a copy number that is unique among rows of equal hash. Both hashes see the whole row, 128 bits together.
+A keyed view's rows are identified by the key. A multiset's are by the whole row: of equal rows any may go, as many as the
+changes say. Where a row lies is looked up in the table when it is published, once, within the changes' ranges.
 
 Law: table + edits = table + changes, as multisets; an edit that does not find what it expects stops the publish (trap 9, 13).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -17,125 +18,133 @@ from pyspark.sql.window import Window
 
 from lake import weights
 from lake.config import HIDDEN_PREFIX
-from lake.definition import Definition, OutputColumn
+from lake.definition import Definition
+from lake.deltacommit import FILE, POSITION
 from lake.errors import InternalError, KeyViolationError
-from lake.relations.base import Reading
-from lake.relations.ranges import of_frame
+from lake.relations.base import Changes, Reading
+from lake.relations.ranges import Ranges, equality, of_frame
 from lake.tables import quoted
-from lake.view_table import COPY, HASH, schema
+from lake.view_table import schema
 
-OP = f"{HIDDEN_PREFIX}op"
-_PRUNING_COLUMNS = 4
+WEIGHT = f"{HIDDEN_PREFIX}weight"
 SAMPLES = 3
+_PRUNING_COLUMNS = 4
+_WANTED, _NUMBER, _ADDED, _REMOVED = (f"{HIDDEN_PREFIX}{n}" for n in ("wanted", "number", "added", "removed"))
+_ROW = f"{HIDDEN_PREFIX}row"
 
 
 @dataclass(frozen=True)
 class Edits:
-    """`rows`: the table's columns and `__lakejoin_op` (I, U, D), one row an identity; `narrowing`: a condition on the table
-    (alias `t`) that every row to be found fulfils, so that files can be skipped."""
+    """What a publish does. `new`: whole rows of the table, those to insert and those that replace old ones.
 
-    rows: DataFrame
-    identity: tuple[str, ...]
+    `touched`: one row an identity of the rows to look up, with `__lakejoin_wanted`, how many of its rows must be there and go (0:
+    a declared key that must not be there yet); None where no row is to be found. `ranges`: of some of their columns, so that files can
+    be skipped.
+    """
+
+    definition: Definition
+    new: DataFrame
+    touched: Changes | None
+    ranges: Mapping[str, Ranges | None]
     inserted: int
     updated: int
     deleted: int
-    narrowing: Column | None
-    local: bool
 
-    @property
-    def only_inserts(self) -> bool:
-        return self.updated == self.deleted == 0
+    def positions(self, table: DataFrame, reading: Reading) -> Changes | None:
+        """Where in the table (rows with their positions) the rows lie that go: file and position.
 
-    @property
-    def empty(self) -> bool:
-        return self.inserted == self.updated == self.deleted == 0
-
-    @property
-    def new_rows(self) -> DataFrame:
-        """The rows to insert or to write over old ones, without the operation."""
-        return self.rows.where(F.col(OP) != "D").drop(OP)
+        None where none goes. Raises KeyViolationError where a new row's key is there already, InternalError where a row is not found.
+        """
+        if self.touched is None:
+            return None
+        narrowing = [found.condition(quoted(name)) for name, found in self.ranges.items() if found is not None]
+        held = table.where(" AND ".join(narrowing)) if narrowing else table
+        find = _by_key if self.definition.key is not None else _by_row
+        found = reading.keep_rows(find(self, held, self.touched))
+        doubled, there = _tally(found, F.col(_WANTED) == 0, F.col(_WANTED) > 0)
+        if doubled:
+            keys = [F.col(quoted(n)) for n in self.definition.key_names]
+            samples = found.frame.where(F.col(_WANTED) == 0).select(*keys).take(SAMPLES)
+            raise key_violation(self.definition, [tuple(s) for s in samples])
+        if there != self.updated + self.deleted:
+            raise InternalError(
+                f"The changes of view {self.definition.view!r} replace or delete {self.updated + self.deleted} rows, of which its table "
+                f'holds {there}. Nothing was written. Run "lakejoin verify {self.definition.view}", then "lakejoin rebuild '
+                f'{self.definition.view}".'
+            )
+        return found if there else None
 
 
 def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
     """A frame of the tree's attributes under the view's column names: the query's columns, the hidden key, the weight."""
-    columns = [F.col(f"c{c.attribute}").alias(c.name) for c in [*definition.columns, *definition.hidden]]
-    weight = [F.col(weights.WEIGHT).alias(WEIGHT)] if weights.is_weighted(frame) else []
-    return frame.select(*columns, *weight)
-
-
-WEIGHT = f"{HIDDEN_PREFIX}weight"
-_WANTED_HASH, _WANTED, _NUMBER = f"{HIDDEN_PREFIX}wanted_hash", f"{HIDDEN_PREFIX}wanted", f"{HIDDEN_PREFIX}number"
+    columns = [f"c{c.attribute} AS {quoted(c.name)}" for c in [*definition.columns, *definition.hidden]]
+    weight = [f"{weights.WEIGHT} AS {WEIGHT}"] if weights.is_weighted(frame) else []
+    return frame.selectExpr(*columns, *weight)
 
 
 def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
     """Edits of a keyed view from its consolidated changes. Raises KeyViolationError where a key would hold two rows."""
-    keys = [F.col(quoted(n)) for n in definition.key_names]
-    names = schema(definition).names
-    row = F.struct(*[F.col(quoted(n)) for n in names])
-    weight = F.col(WEIGHT)
-    grouped = changes.groupBy(*[k.alias(f"k{i}") for i, k in enumerate(keys)]).agg(
-        F.first(F.when(weight > 0, row), ignorenulls=True).alias("new"),
-        F.first(F.when(weight < 0, row), ignorenulls=True).alias("old"),
-        F.sum(F.when(weight > 0, weight).otherwise(0)).alias("added"),
-        F.sum(F.when(weight < 0, -weight).otherwise(0)).alias("removed"),
+    names, keys = schema(definition).names, definition.key_names
+    row, weight = F.struct(*[F.col(quoted(n)) for n in names]), F.col(WEIGHT)
+    grouped = changes.groupBy(*[F.col(quoted(k)).alias(f"k{i}") for i, k in enumerate(keys)]).agg(
+        F.first(F.when(weight > 0, row), ignorenulls=True).alias(_ROW),
+        F.sum(F.when(weight > 0, weight).otherwise(0)).alias(_ADDED),
+        F.sum(F.when(weight < 0, -weight).otherwise(0)).alias(_REMOVED),
     )
     kept = reading.keep_rows(grouped)
-    per_key = kept.frame
-    op = F.when(F.col("removed") == 0, "I").when(F.col("added") == 0, "D").otherwise("U")
-    numbers = per_key.agg(
-        *[F.count_if(op == o).alias(o) for o in "IUD"],
-        F.count_if(F.col("added") > 1).alias("doubled"),
-        F.count_if(F.col("removed") > 1).alias("overdrawn"),
-    ).head()
-    assert numbers is not None
-    if numbers["doubled"]:
-        samples = [tuple(r) for r in per_key.where("added > 1").select(*[f"k{i}" for i in range(len(keys))]).take(SAMPLES)]
-        raise key_violation(definition, samples)
-    if numbers["overdrawn"]:
+    added, removed = F.col(_ADDED), F.col(_REMOVED)
+    doubled, overdrawn, inserted, updated, deleted = _tally(
+        kept, added > 1, removed > 1, removed == 0, (added > 0) & (removed > 0), added == 0
+    )
+    by_key = kept.frame.select(_ROW, added, removed, *[F.col(f"k{i}").alias(k) for i, k in enumerate(keys)])
+    if doubled:
+        samples = by_key.where(added > 1).select(*[F.col(quoted(k)) for k in keys]).take(SAMPLES)
+        raise key_violation(definition, [tuple(s) for s in samples])
+    if overdrawn:
         raise InternalError(f"The changes of view {definition.view!r} delete two rows of one key. Nothing was written.")
-    which = F.coalesce(F.col("new"), F.col("old"))
-    rows = per_key.select(*[which[n].alias(n) for n in names], op.alias(OP))
-    frame = per_key.select(*[f"k{i}" for i in range(len(keys))])
-    narrowing = _narrowing(frame, list(definition.key_names), kept.local)
-    return Edits(rows, definition.key_names, numbers["I"], numbers["U"], numbers["D"], narrowing, kept.local)
+    new = by_key.where(added > 0).selectExpr(*[f"{_ROW}.{quoted(n)} AS {quoted(n)}" for n in names])
+    assert definition.key is not None
+    if not definition.key.declared:  # a key that follows from grouping need not be looked up where rows are only inserted
+        by_key = by_key.where(removed > 0)
+    touched = Changes(by_key.select(*[F.col(quoted(k)) for k in keys], removed.alias(_WANTED)), kept.count)
+    sought = inserted + updated + deleted if definition.key.declared else updated + deleted
+    if not sought:
+        return Edits(definition, new, None, {}, inserted, updated, deleted)
+    ranges = of_frame(touched.frame.drop(_WANTED), touched.local)
+    return Edits(definition, new, touched, dict(zip(keys, ranges, strict=True)), inserted, updated, deleted)
 
 
-def of_multiset(definition: Definition, changes: DataFrame, table: DataFrame, reading: Reading, number: int) -> Edits:
-    """Edits of a multiset view from its consolidated changes; which copies go is read from the view's table."""
-    names = [c.name for c in definition.columns]
-    added = with_identity(definition, changes.where(F.col(WEIGHT) > 0), number).withColumn(OP, F.lit("I"))
-    removed = changes.where(F.col(WEIGHT) < 0)
-    numbers = changes.agg(
-        F.sum(F.when(F.col(WEIGHT) > 0, F.col(WEIGHT)).otherwise(0)).alias("added"),
-        F.sum(F.when(F.col(WEIGHT) < 0, -F.col(WEIGHT)).otherwise(0)).alias("removed"),
-    ).head()
-    inserted, deleted = (int(n or 0) for n in numbers or (0, 0))
+def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
+    """Edits of a multiset view from its consolidated changes; an update is a row less and a row more."""
+    kept = reading.keep_rows(changes)
+    weight = F.col(WEIGHT)
+    inserted, deleted = _tally(kept, F.greatest(weight, F.lit(0)), F.greatest(-weight, F.lit(0)))
+    new = repeated(definition, kept.frame.where(weight > 0))
     if not deleted:
-        return Edits(added, (HASH, COPY), inserted, 0, 0, None, False)
-    kept = reading.keep_rows(removed.withColumn(HASH, _hash(definition)))
-    narrowing = _narrowing(*_pruning_columns(definition, kept.frame), kept.local)
-    found = _copies_to_delete(definition, kept.frame, table if narrowing is None else table.alias("t").where(narrowing), kept.local)
-    doomed = reading.keep_rows(found.select(*names, HASH, COPY, F.lit("D").alias(OP)))
-    count = doomed.count if doomed.count is not None else doomed.frame.count()
-    if count != deleted:
-        raise InternalError(
-            f"The changes of view {definition.view!r} delete {deleted} rows, of which its table holds {count}. Nothing was written. "
-            f'Run "lakejoin verify {definition.view}", then "lakejoin rebuild {definition.view}".'
-        )
-    return Edits(added.unionByName(doomed.frame), (HASH, COPY), inserted, 0, deleted, narrowing, kept.local)
+        return Edits(definition, new, None, {}, inserted, 0, 0)
+    removed = kept.frame.where(weight < 0).withColumn(_WANTED, -weight).drop(WEIGHT)
+    touched = Changes(removed, kept.count)
+    simple = (T.IntegralType, T.DecimalType, T.DateType, T.TimestampType, T.StringType)
+    names = [c.name for c in definition.columns if isinstance(c.data_type, simple)][:_PRUNING_COLUMNS]
+    ranges = of_frame(removed.select(*[F.col(quoted(n)).alias(f"k{i}") for i, n in enumerate(names)]), touched.local)
+    return Edits(definition, new, touched, dict(zip(names, ranges, strict=True)), inserted, 0, deleted)
 
 
-def with_identity(definition: Definition, rows: DataFrame, number: int) -> DataFrame:
-    """The rows with hash and copy number, each as often as its weight says (once without weights)."""
-    names = [c.name for c in definition.columns]
-    if WEIGHT in rows.columns:
-        copies = F.sequence(F.lit(1).cast("long"), F.col(WEIGHT))
-        rows = rows.select(*[F.col(quoted(n)) for n in names], F.explode(copies).alias(COPY))
-        ordinal = F.col(COPY)
-    else:
-        ordinal = F.monotonically_increasing_id()
-    second = F.xxhash64(F.lit("copy"), F.lit(number), ordinal, *_hash_inputs(definition))
-    return rows.select(*[F.col(quoted(n)) for n in names], _hash(definition).alias(HASH), second.alias(COPY))
+def _tally(rows: Changes, *amounts: Column) -> list[int]:
+    """The sum of each amount (a condition counts 1) over the rows; no Spark job where they are on the driver."""
+    numbers = [a.cast("long").alias(f"n{i}") for i, a in enumerate(amounts)]
+    frame = rows.frame.select(*numbers)
+    found = frame.collect() if rows.local else frame.groupBy().sum().collect()
+    return [sum(row[i] or 0 for row in found) for i in range(len(amounts))]
+
+
+def repeated(definition: Definition, rows: DataFrame) -> DataFrame:
+    """The table's rows, each as often as its weight says (once without weights)."""
+    columns = [F.col(quoted(n)) for n in schema(definition).names]
+    if WEIGHT not in rows.columns:
+        return rows.select(*columns)
+    copies = F.explode(F.sequence(F.lit(1).cast("long"), F.col(WEIGHT))).alias(_NUMBER)
+    return rows.select(*columns, copies).select(*columns)
 
 
 def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> KeyViolationError:
@@ -148,48 +157,28 @@ def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> 
     )
 
 
-def _copies_to_delete(definition: Definition, removed: DataFrame, table: DataFrame, local: bool) -> DataFrame:
-    """For each removed row, as many of the table's equal rows as its weight says."""
-    columns = [(_encoded(c.name, c.data_type), f"{HIDDEN_PREFIX}wanted_{i}", f"{HIDDEN_PREFIX}held_{i}") for i, c in _columns(definition)]
-    wanted = removed.select(
-        F.col(HASH).alias(_WANTED_HASH), (-F.col(WEIGHT)).alias(_WANTED), *[encoded.alias(w) for encoded, w, _ in columns]
-    )
-    held = table.select("*", *[encoded.alias(h) for encoded, _, h in columns])
-    same = F.col(HASH) == F.col(_WANTED_HASH)
-    for _, w, h in columns:
-        same = same & F.col(h).eqNullSafe(F.col(w))
-    found = held.join(F.broadcast(wanted) if local else wanted, on=same, how="inner")
-    order = Window.partitionBy(_WANTED_HASH, *[w for _, w, _ in columns]).orderBy(COPY)
-    return found.withColumn(_NUMBER, F.row_number().over(order)).where(F.col(_NUMBER) <= F.col(_WANTED))
+def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
+    """For each touched key the row that the table holds: its key, how many are wanted, file and position."""
+    keys = edits.definition.key_names
+    names = {k: f"{HIDDEN_PREFIX}sought_{i}" for i, k in enumerate(keys)}  # beside the user's names
+    sought = touched.frame.select(*[F.col(quoted(k)).alias(n) for k, n in names.items()], _WANTED)
+    same = F.lit(True)
+    for key, name in names.items():
+        same = same & equality(edits.ranges.get(key))(F.col(quoted(key)), F.col(name))
+    held = table.select(*[F.col(quoted(k)) for k in keys], FILE, POSITION)
+    found = held.join(F.broadcast(sought) if touched.local else sought, on=same, how="inner")
+    return found.select(*[F.col(quoted(k)) for k in keys], _WANTED, FILE, POSITION)
 
 
-def _columns(definition: Definition) -> list[tuple[int, OutputColumn]]:
-    return list(enumerate(definition.columns))
-
-
-def _encoded(name: str, data_type: T.DataType) -> Column:
-    return weights.canonical(F.col(quoted(name)), data_type)
-
-
-def _hash_inputs(definition: Definition) -> list[Column]:
-    return [part for c in definition.columns for part in weights.hash_input(F.col(quoted(c.name)), c.data_type)]
-
-
-def _hash(definition: Definition) -> Column:
-    return F.xxhash64(*_hash_inputs(definition))
-
-
-def _pruning_columns(definition: Definition, rows: DataFrame) -> tuple[DataFrame, list[str]]:
-    """Columns of a multiset by whose ranges files may be skipped: the first few that have ranges."""
-    simple = (T.IntegralType, T.DecimalType, T.DateType, T.TimestampType, T.StringType)
-    names = [c.name for c in definition.columns if isinstance(c.data_type, simple)][:_PRUNING_COLUMNS]
-    return rows.select(*[F.col(quoted(n)).alias(f"k{i}") for i, n in enumerate(names)]), names
-
-
-def _narrowing(frame: DataFrame, names: list[str], local: bool) -> Column | None:
-    condition: Column | None = None
-    for name, ranges in zip(names, of_frame(frame, local), strict=True):
-        if ranges is not None:
-            part = ranges.condition(F.col(f"t.{quoted(name)}"))
-            condition = part if condition is None else condition & part
-    return condition
+def _by_row(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
+    """For each touched row as many of the table's equal rows as are wanted: how many, file and position."""
+    columns = edits.definition.columns
+    named = [(weights.canonical(F.col(quoted(c.name)), c.data_type), c.name, f"sought_{i}", f"held_{i}") for i, c in enumerate(columns)]
+    sought = touched.frame.select(_WANTED, *[encoded.alias(s) for encoded, _, s, _ in named])
+    held = table.select(FILE, POSITION, *[encoded.alias(h) for encoded, _, _, h in named])
+    same = F.lit(True)
+    for _, name, s, h in named:
+        same = same & equality(edits.ranges.get(name))(F.col(s), F.col(h))
+    found = held.join(F.broadcast(sought) if touched.local else sought, on=same, how="inner")
+    order = Window.partitionBy(*[s for _, _, s, _ in named]).orderBy(FILE, POSITION)
+    return found.withColumn(_NUMBER, F.row_number().over(order)).where(F.col(_NUMBER) <= F.col(_WANTED)).select(_WANTED, FILE, POSITION)

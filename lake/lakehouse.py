@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,7 @@ from lake import explain, publish, verify, weights
 from lake.config import Config, load
 from lake.definition import Definition, define, function_tables, load_function, query_text
 from lake.deltalog import Pinned, put_if_absent_problem
-from lake.edits import in_names, keyed, of_multiset, with_identity
+from lake.edits import in_names, keyed, of_multiset
 from lake.errors import ConfigError, DefinitionError, KeyViolationError, TargetError
 from lake.plan import RefreshPlan, plan
 from lake.primary_keys import refuse_broken
@@ -37,7 +38,18 @@ from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import few_changes, make_session, own_session
 from lake.stamp import Stamp
 from lake.tables import PinnedSources, Table, capture, check_identity, expires_in, pin_at, snapshot_of, way_of
-from lake.view_table import Published, create, open_log, published, visible
+from lake.view_table import (
+    FEED,
+    UNSAFE_SCHEMES,
+    Published,
+    create,
+    describe,
+    open_log,
+    published,
+    safe_writes,
+    set_properties,
+    visible,
+)
 
 logger = logging.getLogger("lakejoin")
 
@@ -182,6 +194,7 @@ class Lakehouse:
     def _attempt(self, prepared: _Prepared, spark: SparkSession, rebuild: bool) -> dict[str, Any]:
         definition, view = prepared.definition, prepared.definition.view
         table, until = self._view_table(view), snapshot_of(prepared.pins)
+        self._refuse_unwanted(definition, table)
         current = published(spark, table) if not rebuild else self._published_or_foreign(spark, table)
         stamp = current.stamp if current else None
         changed = self.config.view(view).on_definition_change == "rebuild"
@@ -200,6 +213,7 @@ class Lakehouse:
             create(spark, table, self.config.view(view), definition)
             current = published(spark, table)
             assert current is not None
+        describe(spark, table, self.config.view(view), current.pinned)
         return self._computed(prepared, spark, table, current, decided)
 
     def _computed(self, prepared: _Prepared, spark: SparkSession, table: Table, current: Published, decided: RefreshPlan) -> dict[str, Any]:
@@ -228,8 +242,6 @@ class Lakehouse:
         definition = target.definition
         refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
         rows = in_names(definition, definition.relation.snapshot(reading))
-        if definition.key is None:
-            rows = with_identity(definition, rows, stamp.number)
         inserted = publish.publish_rows(target, stamp, rows)
         return _result(decided, "build", inserted, 0, 0)
 
@@ -245,15 +257,12 @@ class Lakehouse:
             changes = reading.changes_of(definition.relation, kept=False)
             frame = weights.consolidate(changes.frame) if changes is not None else None
         if frame is None:
-            publish.publish_rows(target, stamp, held.limit(0))
+            publish.publish(target, stamp, None, reading)
             return _result(decided, decided.mode, 0, 0, 0)
-        kept = in_names(definition, reading.keep_rows(frame).frame)
-        if definition.key is not None:
-            edits = keyed(definition, kept, reading)
-        else:
-            edits = of_multiset(definition, kept, held, reading, stamp.number)
+        rows = in_names(definition, frame)
         try:
-            publish.publish(target, stamp, edits)
+            edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
+            publish.publish(target, stamp, edits, reading)
         except KeyViolationError:
             refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
             raise
@@ -266,10 +275,24 @@ class Lakehouse:
         definition = target.definition
         refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
         rows = in_names(definition, definition.relation.snapshot(reading))
-        if definition.key is None:
-            rows = with_identity(definition, rows, stamp.number)
+        # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
+        set_properties(target.spark, target.table, {FEED: "false"})
         inserted = publish.publish_rows(target, stamp, rows, replace=True)
+        describe(target.spark, target.table, self.config.view(definition.view), target.log.head())
         return _result(decided, "recompute", inserted, 0, 0, "the view's columns changed: all rows were written anew")
+
+    def _refuse_unwanted(self, definition: Definition, table: Table) -> None:
+        """Raise where the configuration forbids what this refresh would do, before anything is computed."""
+        if self.config.view(definition.view).refresh_mode == "incremental":
+            found = explain.explain(definition, {})
+            if not found.incremental:
+                raise DefinitionError(
+                    f"View {definition.view!r} has `refresh_mode: incremental`, and is not incremental: {found.reason}. Nothing was "
+                    "written. Change the query, or set `refresh_mode: auto`."
+                )
+        scheme = urlparse(table.path or "").scheme
+        if scheme in UNSAFE_SCHEMES and not self.config.single_writer and not self.has_multi_writer_store(scheme):
+            raise TargetError(f"Two writers at once could lose a commit of view {table}. Nothing was written. {safe_writes(scheme)}")
 
     # -- what the verbs share ---------------------------------------------------------------------------------------
 

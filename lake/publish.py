@@ -6,27 +6,27 @@ refreshes at once carry the same or a lower number than what is there, so one is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from lake.definition import Definition
-from lake.deltalog import Log
-from lake.edits import OP, SAMPLES, Edits, key_violation
-from lake.errors import ConcurrencyError, InternalError, KeyViolationError, TargetError
+from lake.deltacommit import FILE, POSITION, Transaction, with_positions
+from lake.deltalog import Log, Pinned
+from lake.edits import Edits
+from lake.errors import ConcurrencyError, InternalError, TargetError
+from lake.relations.base import Reading
 from lake.stamp import Stamp
 from lake.tables import Table, quoted, reason
 from lake.view_table import app_id, schema
 
 ATTEMPTS = 3
-_KEY_FOUND, _ROW_MISSING = "LAKEJOIN_KEY_FOUND", "LAKEJOIN_ROW_MISSING"
 
 
 class LostRaceError(ConcurrencyError):
@@ -42,30 +42,58 @@ class Target:
     log: Log
     definition: Definition
 
-    def rows(self) -> DataFrame:
-        """The rows that the table holds now."""
-        return self.log.head().rows()
+
+def publish(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading) -> None:
+    """Write the edits (None: no row changed) and the stamp in one commit.
+
+    Raises LostRaceError, KeyViolationError, InternalError or TargetError; nothing is then written.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        pinned = target.log.head()
+        try:
+            _attempt(target, stamp, edits, reading, pinned)
+            return
+        except (PySparkException, Py4JJavaError) as error:
+            _refuse_unless_conflict(target, stamp, error, pinned.version.number, attempt)
 
 
-def publish(target: Target, stamp: Stamp, edits: Edits) -> None:
-    """Write the edits and the stamp in one commit. Raises LostRaceError, KeyViolationError, InternalError; then nothing is written."""
-    if edits.only_inserts and target.definition.key is not None and target.definition.key.declared and edits.inserted:
-        _refuse_existing_keys(target, edits)
-    if edits.only_inserts:
-        _commit(target, stamp, lambda: _append(target, edits.new_rows))
-    else:
-        _commit(target, stamp, lambda: _merge(target, edits))
+def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading, pinned: Pinned) -> None:
+    counts = {"inserted": 0, "updated": 0, "deleted": 0}
+    transaction = Transaction(pinned)
+    _refuse_lost(target, stamp, transaction.newest(app_id(stamp.view)) >= stamp.number)
+    if edits is not None:
+        counts = {"inserted": edits.inserted, "updated": edits.updated, "deleted": edits.deleted}
+        doomed = edits.positions(with_positions(pinned.rows()), reading)
+        if doomed is not None:
+            gone, wanted = transaction.delete(doomed.frame.select(FILE, POSITION), doomed.local), edits.updated + edits.deleted
+            if gone != wanted:
+                raise InternalError(f"View {stamp.view!r}: {gone} rows would go instead of {wanted}. Nothing was written.")
+        if edits.inserted or edits.updated:
+            transaction.insert(edits.new)
+    _commit(transaction, stamp, counts)
+
+
+def _commit(transaction: Transaction, stamp: Stamp, counts: dict[str, int]) -> None:
+    transaction.commit(app_id(stamp.view), stamp.number, stamp.to_json(), counts)
 
 
 def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, replace: bool = False) -> int:
     """Write whole rows and the stamp in one commit: the first build, or (replace) instead of all that the table holds.
 
-    Returns how many rows were written.
+    Returns how many rows were written. Raises as `publish` does.
     """
     seen = Observation()
     counted = rows.observe(seen, F.count(F.lit(1)).alias("rows"))
-    _commit(target, stamp, lambda: _append(target, counted, replace))
-    return int(seen.get["rows"])
+    for attempt in range(1, ATTEMPTS + 1):
+        before = target.log.head().version.number
+        try:
+            with _settings(target.spark, stamp):
+                _write(target, counted, replace)
+            _refuse_lost(target, stamp, not _carries(target, before, stamp))
+            return int(seen.get["rows"])
+        except (PySparkException, Py4JJavaError) as error:
+            _refuse_unless_conflict(target, stamp, error, before, attempt)
+    raise AssertionError
 
 
 def same_schema(definition: Definition, held: StructType) -> bool:
@@ -73,40 +101,17 @@ def same_schema(definition: Definition, held: StructType) -> bool:
     return [(f.name, f.dataType) for f in schema(definition).fields] == [(f.name, f.dataType) for f in held.fields]
 
 
-def _commit(target: Target, stamp: Stamp, write: Callable[[], None]) -> None:
-    for attempt in range(1, ATTEMPTS + 1):
-        before = target.log.head().version.number
-        try:
-            with _settings(target.spark, stamp):
-                write()
-        except (PySparkException, Py4JJavaError) as error:
-            _raise_meant(target, error)
-            if not _is_conflict(error):
-                raise TargetError(f"Publishing view {stamp.view!r} failed: {reason(error)}. Nothing was written.") from error
-            if _ours_or_another(target, before, stamp) or attempt == ATTEMPTS:
-                raise LostRaceError(
-                    f"View {stamp.view!r}: another writer committed first, {attempt} times. Nothing was written."
-                ) from error
-            continue
-        if not _carries(target, before, stamp):
-            raise LostRaceError(f"View {stamp.view!r}: another refresh published first. Nothing was written by this one.")
-        return
+def _refuse_lost(target: Target, stamp: Stamp, lost: bool) -> None:
+    if lost:
+        raise LostRaceError(f"View {stamp.view!r}: another refresh published first. Nothing was written by this one.")
 
 
-def _raise_meant(target: Target, error: Exception) -> None:
-    """Raise the errors that the MERGE raises on purpose."""
-    text = str(error)
-    if _KEY_FOUND in text:
-        keys = text.split(_KEY_FOUND, 1)[1].splitlines()[0].split("SQLSTATE")[0].strip()
-        raise KeyViolationError(
-            f"The key ({', '.join(target.definition.key_names)}) of view {target.definition.view!r}, derived from the declared primary "
-            f"keys of {', '.join(target.definition.sources)}, would have two rows for {keys}. Nothing was published."
-        ) from error
-    if _ROW_MISSING in text or "LAKEJOIN_INTERNAL" in text:
-        raise InternalError(
-            f"A refresh of view {target.definition.view!r} would change a row that its table does not hold. Nothing was written. Run "
-            f'"lakejoin verify {target.definition.view}", then "lakejoin rebuild {target.definition.view}".'
-        ) from error
+def _refuse_unless_conflict(target: Target, stamp: Stamp, error: Exception, before: int, attempt: int) -> None:
+    """Return where the commit lost to one that did not change what the view says (OPTIMIZE), so that it may be tried again."""
+    if not _is_conflict(error):
+        raise TargetError(f"Publishing view {stamp.view!r} failed: {reason(error)}. Nothing was written.") from error
+    if _refreshed_since(target, before) or attempt == ATTEMPTS:
+        raise LostRaceError(f"View {stamp.view!r}: another writer committed first, {attempt} times. Nothing was written.") from error
 
 
 def _is_conflict(error: Exception) -> bool:
@@ -119,8 +124,8 @@ def _is_conflict(error: Exception) -> bool:
     )
 
 
-def _ours_or_another(target: Target, before: int, stamp: Stamp) -> bool:
-    """Whether a refresh (of this number or another) was published since, so that trying again would be wrong."""
+def _refreshed_since(target: Target, before: int) -> bool:
+    """Whether a refresh was published since, so that trying again would be wrong."""
     return any(Stamp.from_json(c.user_metadata) is not None for c in target.log.commits(before, target.log.head().version.number))
 
 
@@ -151,7 +156,7 @@ def _settings(spark: SparkSession, stamp: Stamp) -> Iterator[None]:
             spark.conf.unset(key)
 
 
-def _append(target: Target, rows: DataFrame, replace: bool = False) -> None:
+def _write(target: Target, rows: DataFrame, replace: bool) -> None:
     names = schema(target.definition).names
     writer = rows.select(*[F.col(quoted(n)) for n in names]).write.format("delta").mode("overwrite" if replace else "append")
     if replace:
@@ -160,47 +165,3 @@ def _append(target: Target, rows: DataFrame, replace: bool = False) -> None:
         writer.save(target.table.path)
     else:
         writer.saveAsTable(str(target.table.name))
-
-
-def _merge(target: Target, edits: Edits) -> None:
-    names = schema(target.definition).names
-    condition = F.lit(True) if edits.narrowing is None else edits.narrowing
-    for name in edits.identity:
-        condition = condition & F.col(f"t.{quoted(name)}").eqNullSafe(F.col(f"s.{quoted(name)}"))
-    keys = F.to_json(F.struct(*[F.col(f"s.{quoted(n)}").alias(n) for n in edits.identity]))
-    types = {f.name: f.dataType for f in schema(target.definition).fields}
-    first = edits.identity[0]
-    found = F.raise_error(F.concat(F.lit(_KEY_FOUND), keys)).cast(types[first])
-    missing = F.raise_error(F.lit(_ROW_MISSING)).cast(types[first])
-    row: dict[str, str | Column] = {quoted(n): F.col(f"s.{quoted(n)}") for n in names}
-    op = F.col(f"s.{OP}")
-    table = target.table
-    merge = DeltaTable.forPath(target.spark, table.path) if table.path else DeltaTable.forName(target.spark, str(table.name))
-    (
-        merge.alias("t")
-        .merge(edits.rows.alias("s"), condition)
-        .whenMatchedDelete(op == "D")
-        .whenMatchedUpdate(op == "U", row)
-        .whenMatchedUpdate(set=dict[str, str | Column]({quoted(first): found}))
-        .whenNotMatchedInsert(op == "I", row)
-        .whenNotMatchedInsert(values=dict[str, str | Column]({quoted(first): missing}))
-        .execute()
-    )
-
-
-def _refuse_existing_keys(target: Target, edits: Edits) -> None:
-    """A declared key is checked where rows are inserted, within the changes' range (trap 13)."""
-    held = target.rows().alias("t")
-    if edits.narrowing is not None:
-        held = held.where(edits.narrowing)
-    new = edits.rows.alias("s")
-    same = F.lit(True)
-    for name in edits.identity:
-        same = same & F.col(f"t.{quoted(name)}").eqNullSafe(F.col(f"s.{quoted(name)}"))
-    samples = (
-        held.join(F.broadcast(new) if edits.local else new, on=same, how="left_semi")
-        .select(*[F.col(quoted(n)) for n in edits.identity])
-        .take(SAMPLES)
-    )
-    if samples:
-        raise key_violation(target.definition, [tuple(s) for s in samples])

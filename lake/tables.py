@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from lake import weights
 from lake.deltalog import Log, Pinned
@@ -130,20 +129,19 @@ def _from_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
     reader = pinned.log.spark.read.format("delta").option("readChangeFeed", "true")
     reader = reader.option("startingVersion", since + 1).option("endingVersion", pinned.version.number)
     feed = reader.load(pinned.log.path)
-    inserted = F.col("_change_type").isin("insert", "update_postimage")
-    weight = F.when(inserted, 1).otherwise(-1).cast("long").alias(weights.WEIGHT)
-    return feed.select(*_numbered(columns), weight)
+    weight = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {weights.WEIGHT}"
+    return feed.selectExpr(*_numbered(columns), weight)
 
 
 def _from_files(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
     added, removed = pinned.log.added_and_removed(since, pinned.version.number)
-    new, old = (pinned.rows_of(files).select(*_numbered(columns)) for files in (added, removed))
+    new, old = (pinned.rows_of(files).selectExpr(*_numbered(columns)) for files in (added, removed))
     return weights.subtract(new, old)
 
 
-def _numbered(columns: Sequence[str]) -> list[Column]:
+def _numbered(columns: Sequence[str]) -> list[str]:
     """The columns under names of ours, so that none can collide with the weight's or the feed's own."""
-    return [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(columns)]
+    return [f"{quoted(name)} AS c{i}" for i, name in enumerate(columns)]
 
 
 def quoted(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from delta.tables import DeltaTable
@@ -17,7 +17,9 @@ from lake.errors import ConfigError, TargetError
 from lake.stamp import Stamp
 from lake.tables import Table, reason
 
-HASH, COPY = f"{HIDDEN_PREFIX}hash", f"{HIDDEN_PREFIX}copy"
+FEED = "delta.enableChangeDataFeed"
+UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+"""Where two writers at once can lose a commit, unless the log store is one for many writers (trap 18)."""
 _STATISTICS = 32  # Delta keeps statistics of the first 32 columns
 _CLUSTERABLE = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
 
@@ -105,8 +107,6 @@ def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
 def schema(definition: Definition) -> T.StructType:
     """The table's columns: the query's, then the hidden ones; all nullable."""
     columns = [T.StructField(c.name, c.data_type, True) for c in [*definition.columns, *definition.hidden]]
-    if not definition.key_names:
-        columns += [T.StructField(HASH, T.LongType()), T.StructField(COPY, T.LongType())]
     return T.StructType(columns)
 
 
@@ -128,25 +128,59 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
         raise TargetError(f"The table of view {table} can't be made: {reason(error)}.") from error
 
 
+def describe(spark: SparkSession, table: Table, view: ViewConfig, pinned: Pinned) -> None:
+    """Bring the table's description and properties to what the configuration says now."""
+    wanted = {FEED: "true"} | _told(view) | view.properties
+    set_properties(spark, table, {k: v for k, v in wanted.items() if pinned.properties.get(k) != v})
+    gone = [k for k in ("lakejoin.owner", "lakejoin.tags") if k in pinned.properties and k not in wanted]
+    if gone:
+        spark.sql(f"ALTER TABLE {_place(table)} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(_text, gone))})")
+    if (view.description or "") != pinned.description:
+        spark.sql(f"COMMENT ON TABLE {_place(table)} IS {_text(view.description or '')}")
+
+
+def set_properties(spark: SparkSession, table: Table, wanted: Mapping[str, str]) -> None:
+    """Set properties of the table, in a commit of their own that changes no data."""
+    if wanted:
+        shown = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in wanted.items())
+        spark.sql(f"ALTER TABLE {_place(table)} SET TBLPROPERTIES ({shown})")
+
+
+def _place(table: Table) -> str:
+    return f"delta.`{table.path}`" if table.path is not None else str(table.name)
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _told(view: ViewConfig) -> dict[str, str]:
+    """What the configuration tells readers of the table."""
+    found = {"lakejoin.owner": view.owner, "lakejoin.tags": ",".join(view.tags)}
+    return {k: v for k, v in found.items() if v}
+
+
+def safe_writes(scheme: str) -> str:
+    """What to do where commits could be lost."""
+    return f"Set spark.delta.logStore.{scheme}.impl to a multi-writer log store, or `single_writer: true` if only one writer ever runs."
+
+
 def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
     """The table's properties; the user's own come last."""
     found = {
         "lakejoin.view": definition.view,
         "delta.columnMapping.mode": "name",
         "delta.enableDeletionVectors": "true",
-        "delta.enableChangeDataFeed": "true",
+        FEED: "true",
         "delta.logRetentionDuration": "interval 3650 days",  # the stamp is in the log only (trap 16)
     }
-    if view.owner:
-        found["lakejoin.owner"] = view.owner
-    if view.tags:
-        found["lakejoin.tags"] = ",".join(view.tags)
     names = schema(definition).names
-    wanted = [*definition.key_names, *(view.cluster_by or ())] or [HASH]
+    wanted = [*definition.key_names, *(view.cluster_by or ())]
     if any(names.index(n) >= _STATISTICS for n in wanted if n in names):
         statistics = dict.fromkeys([*wanted, *names[: _STATISTICS - len(wanted)]])
         found["delta.dataSkippingStatsColumns"] = ",".join(f"`{n}`" for n in statistics)
-    return found | view.properties
+    return found | _told(view) | view.properties
 
 
 def clustered_by(view: ViewConfig, definition: Definition) -> tuple[str, ...]:

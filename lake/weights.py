@@ -33,8 +33,9 @@ def value_columns(frame: DataFrame) -> list[str]:
 
 def weighted(frame: DataFrame, weight: int = 1) -> DataFrame:
     """The rows with a weight column: the rows' own weights times `weight` (+1 or -1)."""
-    own = F.col(WEIGHT) if is_weighted(frame) else F.lit(1).cast("long")
-    return frame.withColumn(WEIGHT, own if weight == 1 else -own)
+    if is_weighted(frame) and weight == 1:
+        return frame
+    return frame.withColumn(WEIGHT, -F.col(WEIGHT) if is_weighted(frame) else F.lit(weight).cast("long"))
 
 
 def negate(frame: DataFrame) -> DataFrame:
@@ -56,7 +57,7 @@ def consolidate(frame: DataFrame) -> DataFrame:
     """Equal rows added up, zeros dropped: the frame's columns, each distinct row once."""
     frame = weighted(frame)
     fields = [f for f in frame.schema.fields if f.name != WEIGHT]
-    keys = [F.col(f.name) if is_bitwise(f.dataType) else canonical(F.col(f.name), f.dataType).alias(f"_{f.name}") for f in fields]
+    keys = [f.name if is_bitwise(f.dataType) else canonical(F.col(f.name), f.dataType).alias(f"_{f.name}") for f in fields]
     carried = [F.first(f.name).alias(f.name) for f in fields if not is_bitwise(f.dataType)]
     grouped = frame.groupBy(*keys).agg(F.sum(WEIGHT).alias(WEIGHT), *carried)
     return grouped.where(F.col(WEIGHT) != 0).select(*[f.name for f in fields], WEIGHT)
@@ -117,28 +118,3 @@ def _encoder(data_type: T.DataType) -> Callable[[Column], Column]:
 
 def _entry(data_type: T.MapType) -> T.StructType:
     return T.StructType([T.StructField("key", data_type.keyType), T.StructField("value", data_type.valueType)])
-
-
-def hash_input(value: Column, data_type: T.DataType) -> list[Column]:
-    """What to give a hash function for this value: its canonical encoding with NULLs marked at every level.
-
-    Spark's hash functions pass over NULLs, so (NULL, 1) and (1, NULL) would hash alike.
-    """
-    return [value.isNull(), _marked(canonical(value, data_type), data_type)]
-
-
-def _marked(value: Column, data_type: T.DataType) -> Column:
-    match data_type:
-        case T.ArrayType():
-            element = data_type.elementType
-            return F.transform(value, lambda x: F.struct(x.isNull(), _marked(x, element)))
-        case T.MapType():
-            return _marked(value, T.ArrayType(_entry(data_type)))
-        case T.StructType():
-            names = [f.name for f in data_type.fields]
-            if not is_bitwise(data_type):
-                names = [f"f{i}" for i in range(len(names))]
-            parts = zip(names, data_type.fields, strict=True)
-            return F.struct(*[c for n, f in parts for c in (value[n].isNull(), _marked(value[n], f.dataType))])
-        case _:
-            return value

@@ -145,3 +145,9 @@ def test_results_that_depend_on_the_order_of_rows_are_recomputed_and_explained(s
     explanation = simple.open.explain("v")
     assert not explanation.incremental
     assert "collect_list" in explanation.reason
+
+
+def test_a_view_that_must_be_incremental_is_refused_where_it_is_not(simple: TestLake) -> None:
+    simple.view("ranked", "SELECT id, v, row_number() OVER (ORDER BY v) AS n FROM a", refresh_mode="incremental")
+    with pytest.raises(DefinitionError, match=r"refresh_mode: incremental.*is not incremental: it uses a window frame of ROWS"):
+        simple.refresh("ranked")

@@ -18,6 +18,8 @@ from lake.errors import KeyViolationError, TargetError
 from lake.stamp import Stamp
 from tests.lakes import TestLake, multiset
 
+pytestmark = pytest.mark.slow
+
 A = "SELECT * FROM VALUES (1, 'x', 10), (2, 'y', 20), (3, 'z', 30) t(id, s, v)"
 B = "SELECT * FROM VALUES (1, 'p', 100), (1, 'q', 101), (2, 'p', 200), (NULL, 'p', 0) t(id, kind, w)"
 KEYED = "SELECT b.id, b.kind, b.w, a.s FROM b JOIN a ON a.id = b.id"
@@ -32,11 +34,12 @@ config, view, step = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
 def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 if step == "before the commit":
-    publish._append = publish._merge = die
+    publish._attempt = die
 elif step == "between computing and committing":
-    publish._settings = die
+    publish._commit = die
 elif step == "after the commit":
-    publish._carries = die
+    commit = publish._commit
+    publish._commit = lambda *args: die(commit(*args))
 print(open_lake(config, spark=make_session(QUICK)).refresh(view).mode)
 """
 
@@ -119,7 +122,7 @@ def test_the_views_own_change_feed_shows_only_what_changed(keyed: TestLake) -> N
     newest = len(stamps(keyed))
     feed = keyed.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", newest)
     rows = feed.load(keyed.path("views") + "/j").select("id", "kind", "s", "_change_type")
-    assert multiset(rows) == {(2, "p", "y", "update_preimage"): 1, (2, "p", "changed", "update_postimage"): 1}
+    assert multiset(rows) == {(2, "p", "y", "delete"): 1, (2, "p", "changed", "insert"): 1}
 
 
 def test_a_declared_key_that_the_data_breaks_publishes_nothing(keyed: TestLake) -> None:
@@ -180,7 +183,7 @@ def test_optimize_of_the_view_does_not_stop_it_nor_does_one_in_the_middle_of_a_p
     change(keyed)
     import lake.publish as publish
 
-    original = publish._merge
+    original = publish._commit
     calls = []
 
     def optimize_first(*args: object) -> None:
@@ -190,11 +193,33 @@ def test_optimize_of_the_view_does_not_stop_it_nor_does_one_in_the_middle_of_a_p
             keyed.sql("OPTIMIZE {j} FULL")
         original(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(publish, "_merge", optimize_first)
+    monkeypatch.setattr(publish, "_commit", optimize_first)
     keyed.refresh("j")
     assert keyed.open.verify("j").exact
     keyed.refresh("j")
     keyed.assert_exact("j")
+
+
+def test_description_owner_and_tags_follow_the_configuration(keyed: TestLake) -> None:
+    keyed.views["j"] |= {"description": "it's \\ another", "owner": None, "tags": ["z"]}
+    keyed._open = None
+    change(keyed)
+    keyed.refresh("j")
+    found = keyed.spark.sql(f"DESCRIBE DETAIL {keyed.of_view('j')}").head()
+    assert found is not None
+    assert found["description"] == "it's \\ another"
+    assert found["properties"]["lakejoin.tags"] == "z"
+    assert "lakejoin.owner" not in found["properties"]
+    keyed.sql("DELETE FROM {a} WHERE id = 2")
+    keyed.refresh("j")
+    keyed.assert_exact("j")
+
+
+def test_publishing_where_commits_can_be_lost_is_refused(lake: TestLake) -> None:
+    lake.table("a", A)
+    lake.view("j", "SELECT * FROM a")
+    with pytest.raises(TargetError, match=r"Two writers at once could lose a commit.*spark.delta.logStore.s3a.impl.*single_writer: true"):
+        open_lake({**lake.config, "target": "s3a://bucket/views"}, spark=lake.spark).refresh("j")
 
 
 def test_a_table_that_lakejoin_did_not_make_is_not_touched(lake: TestLake) -> None:

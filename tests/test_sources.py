@@ -6,8 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lake.deltalog import Log
-from lake.errors import ExpiredError, SourceError
+from lake.errors import DefinitionChangedError, ExpiredError, SourceError
 from tests.lakes import TestLake, multiset
+
+pytestmark = pytest.mark.slow
 
 A = "SELECT * FROM VALUES (1, 'x', 10), (1, 'x', 10), (2, 'y', 20), (NULL, 'n', 0), (3, 'z', 5) t(id, s, v)"
 B = "SELECT * FROM VALUES (1, 100), (2, 200), (2, 201), (NULL, 0), (3, 300) t(id, w)"
@@ -106,6 +108,29 @@ def test_added_column_in_the_middle_of_an_interval(joined: TestLake) -> None:
     joined.sql("DELETE FROM {a} WHERE s = 'x'")
     joined.refresh("j")
     joined.assert_exact("j")
+
+
+def test_a_column_widened_and_one_renamed_in_the_middle_of_an_interval(lake: TestLake) -> None:
+    """No feed can be read across either: the data files are."""
+    lake.table("a", A, delta__enableTypeWidening="true")
+    lake.table("b", B, delta__enableChangeDataFeed="false")
+    lake.view("j", "SELECT a.id, a.s, a.v, b.id AS other FROM a JOIN b ON a.id = b.id")
+    lake.sql("ALTER TABLE {b} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true')")
+    lake.view("k", "SELECT s, id FROM a")
+    lake.refresh("j")
+    lake.refresh("k")
+    lake.sql("DELETE FROM {a} WHERE s = 'z'")
+    lake.sql("ALTER TABLE {a} ALTER COLUMN v TYPE BIGINT")
+    lake.sql("INSERT INTO {a} VALUES (2, 'new', 5000000000)")
+    lake.sql("DELETE FROM {b} WHERE w = 201")
+    lake.sql("ALTER TABLE {b} RENAME COLUMN w TO renamed")
+    lake.sql("INSERT INTO {b} VALUES (1, 5), (2, 6)")
+    assert lake.refresh("k").mode == "incremental"
+    lake.assert_exact("k")
+    with pytest.raises(DefinitionChangedError, match="lakejoin rebuild j"):  # its column v is wider now
+        lake.refresh("j")
+    lake.open.rebuild("j")
+    lake.assert_exact("j")
 
 
 def test_quiet_table_whose_version_is_older_than_its_retention(lake: TestLake) -> None:

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from lake import weights
 from lake.catalyst import Attribute, Catalyst, Expression, Node
-from lake.relations.ranges import Ranges, of_frame
+from lake.relations.ranges import Ranges, equality, of_frame
 
 
 @dataclass(frozen=True)
@@ -218,6 +218,6 @@ class Relation(ABC):
         left = reading.catalyst.project(rows, named, keep=True)
         right = F.broadcast(keys.frame) if keys.local else keys.frame
         match = F.lit(True)
-        for column in keys.columns:
-            match = match & left[f"_{column}"].eqNullSafe(right[column])
+        for column, ranges in zip(keys.columns, keys.ranges, strict=True):
+            match = match & equality(ranges)(left[f"_{column}"], right[column])
         return left.join(right, on=match, how="left_semi").select(*rows.columns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from lake import weights
 from lake.catalyst import Attribute, Node
@@ -49,8 +48,7 @@ class Source(Relation):
         changes = reading.sources.changes(self.name, self.columns)
         if changes is None:
             return None
-        named = [F.col(f"c{i}").alias(a.column) for i, a in enumerate(self.output)]
-        return reading.count_read(reading.keep(changes.select(*named, weights.WEIGHT)))
+        return reading.count_read(reading.keep(changes.toDF(*[a.column for a in self.output], weights.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Ranges of literals go to the scan (Delta skips files by them), the rest is a semi join."""
@@ -58,12 +56,12 @@ class Source(Relation):
         names = {a.id: a.name for a in self.output}
         for expression, ranges in zip(keys.on, keys.ranges, strict=True):
             if expression.attribute is not None and ranges is not None:
-                table = table.where(ranges.condition(F.col(quoted(names[expression.attribute]))))
+                table = table.where(ranges.condition(quoted(names[expression.attribute])))
         rows = self._named(table)
         return self.restricted(rows, keys, reading) if exact else rows
 
     def _named(self, table: DataFrame) -> DataFrame:
-        return table.select(*[F.col(quoted(a.name)).alias(a.column) for a in self.output])
+        return table.selectExpr(*[f"{quoted(a.name)} AS {a.column}" for a in self.output])
 
 
 class Constant(Relation):
@@ -88,4 +86,4 @@ class Constant(Relation):
 def renamed(frame: DataFrame, own: Sequence[Attribute], other: Sequence[Attribute]) -> DataFrame:
     """The frame with the columns of `own` under the names of `other`, by position; the weight stays."""
     weight = [weights.WEIGHT] if weights.is_weighted(frame) else []
-    return frame.select(*[F.col(a.column).alias(b.column) for a, b in zip(own, other, strict=True)], *weight)
+    return frame.selectExpr(*[f"{a.column} AS {b.column}" for a, b in zip(own, other, strict=True)], *weight)

@@ -28,14 +28,28 @@ class Ranges:
     intervals: tuple[tuple[Any, Any], ...]
     null: bool
 
-    def condition(self, column: Column) -> Column:
-        """The condition on a column of the same type, or of one that widens to it."""
-        _, decode = _encoding(self.data_type) or (None, F.lit)
-        found = F.lit(False)
-        for low, high in self.intervals:
-            inside = column == decode(low) if low == high else (column >= decode(low)) & (column <= decode(high))
-            found = found | inside
-        return found | column.isNull() if self.null else found
+    def condition(self, column: str) -> str:
+        """The condition, as SQL, on a (quoted) column of the same type, or of one that widens to it.
+
+        Always of the same shape, so that Spark need not generate code for it again.
+        """
+        if not self.intervals:
+            return f"{column} IS NULL" if self.null else "false"
+        literal = _encoding(self.data_type)[1]  # type: ignore[index]
+        padded = [*self.intervals, *[self.intervals[-1]] * (_shape(len(self.intervals)) - len(self.intervals))]
+        parts = [f"{column} BETWEEN {literal(low)} AND {literal(high)}" for low, high in padded]
+        return f"({' OR '.join([*parts, f'{column} IS NULL'] if self.null else parts)})"
+
+
+def equality(ranges: Ranges | None) -> Callable[[Column, Column], Column]:
+    """How to compare with keys of these ranges: null-safe, but by the cheaper plain equality where none of them is NULL."""
+    if ranges is None or ranges.null:
+        return lambda a, b: a.eqNullSafe(b)
+    return lambda a, b: a == b
+
+
+def _shape(number: int) -> int:
+    return 1 << (number - 1).bit_length()
 
 
 def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ranges | None, ...]:
@@ -56,13 +70,20 @@ def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ra
         assert row is not None
         for n, i in enumerate(wanted):
             low, high, null = row[3 * n : 3 * n + 3]
-            found[i] = Ranges(fields[i].dataType, ((low, high),) if low is not None else (), bool(null))
+            if _lossless([low, high]):
+                found[i] = Ranges(fields[i].dataType, ((low, high),) if low is not None else (), bool(null))
         return tuple(found)
     for n, i in enumerate(wanted):
         values = {row[n] for row in rows}
         present = sorted(v for v in values if v is not None)
-        found[i] = Ranges(fields[i].dataType, tuple(_clustered(present, most)), None in values)
+        if _lossless(present):
+            found[i] = Ranges(fields[i].dataType, tuple(_clustered(present, most)), None in values)
     return tuple(found)
+
+
+def _lossless(values: Sequence[Any]) -> bool:
+    """Whether the values came over as they are: bytes that are no UTF-8 turn into U+FFFD on the way."""
+    return not any(isinstance(v, str) and "\ufffd" in v for v in values)
 
 
 def _nulls(column: Column) -> Column:
@@ -70,30 +91,36 @@ def _nulls(column: Column) -> Column:
 
 
 def _clustered(values: Sequence[Any], most: int) -> list[tuple[Any, Any]]:
-    """At most `most` closed intervals over sorted distinct values, cut at the widest gaps (or evenly, where there are none)."""
+    """At most `most` closed intervals over sorted distinct values, cut at the widest gaps (or evenly, where there are none).
+
+    Where those cover most of what lies between the least and the greatest, they would leave nothing out: one interval is cheaper.
+    """
     if len(values) <= most:
         return [(v, v) for v in values]
     positions = list(range(1, len(values)))
-    if isinstance(values[0], str | bytes | bytearray):
-        step = len(values) / most
-        cuts = sorted({int(step * n) for n in range(1, most)})
-    else:
+    numeric = not isinstance(values[0], str)
+    if numeric:
         widest = sorted(positions, key=lambda p: values[p] - values[p - 1], reverse=True)
         cuts = sorted(widest[: most - 1])
+    else:
+        cuts = sorted({len(values) * n // most for n in range(1, most)})
     starts, ends = [0, *cuts], [*cuts, len(values)]
-    return [(values[a], values[b - 1]) for a, b in zip(starts, ends, strict=True)]
+    found = [(values[a], values[b - 1]) for a, b in zip(starts, ends, strict=True)]
+    if numeric and 2 * sum(high - low for low, high in found) > values[-1] - values[0]:
+        return [(values[0], values[-1])]
+    return found
 
 
-def _encoding(data_type: T.DataType) -> tuple[Callable[[Column], Column], Callable[[Any], Column]] | None:
-    """How a value reaches Python and comes back as a literal without loss; None where ranges are not sound."""
+def _encoding(data_type: T.DataType) -> tuple[Callable[[Column], Column], Callable[[Any], str]] | None:
+    """How a value reaches Python, and the SQL literal that it comes back as without loss; None where ranges are not sound."""
     match data_type:
         case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType() | T.DecimalType():
-            return (lambda c: c), (lambda v: F.lit(v).cast(data_type))
+            return (lambda c: c), (lambda v: f"CAST('{v}' AS {data_type.simpleString()})")
         case T.StringType() if data_type.collation == "UTF8_BINARY":
-            return (lambda c: c), F.lit
+            return (lambda c: c), (lambda v: f"CAST(X'{v.encode().hex()}' AS STRING)")
         case T.DateType():
-            return F.unix_date, lambda v: F.date_from_unix_date(F.lit(v))
+            return F.unix_date, lambda v: f"DATE_FROM_UNIX_DATE({v})"
         case T.TimestampType():
-            return F.unix_micros, lambda v: F.timestamp_micros(F.lit(v).cast("long"))
+            return F.unix_micros, lambda v: f"TIMESTAMP_MICROS(CAST('{v}' AS BIGINT))"
         case _:
             return None

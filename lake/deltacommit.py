@@ -1,0 +1,131 @@
+"""One transaction on a view's table: rows deleted by position, rows added, progress beside them, one commit.
+
+The writing half of Delta's internals (deltalog.py reads). A MERGE finds the rows to change twice, rewrites whole rows to compare
+them, and takes a dozen Spark jobs for a handful of rows. A refresh already knows which rows go and which come, so that it needs
+one pruned scan for their positions, one deletion vector a file, and one file of new rows. Pinned with Delta 4.4.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lake.config import HIDDEN_PREFIX
+from lake.deltalog import Pinned
+
+Java = Any
+
+FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
+_MOST_NAMES = 1_000
+
+
+def with_positions(rows: DataFrame) -> DataFrame:
+    """A pinned table's rows with the file and the position in it of each, which `Transaction.delete` takes."""
+    metadata = rows.metadataColumn("_metadata")
+    return rows.select("*", metadata["file_path"].alias(FILE), metadata["row_index"].alias(POSITION))
+
+
+class Transaction:
+    """Changes of a table planned on one of its versions; nothing is to be seen of them before `commit`.
+
+    Other writers' commits in between are found by Delta's own conflict detection: the files whose rows go, and the application id.
+    """
+
+    def __init__(self, pinned: Pinned) -> None:
+        self._pinned, self._log = pinned, pinned.log
+        self._jvm, self._session = pinned.log.jvm, pinned.log.spark._jsparkSession
+        self._some, self._none = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
+        self._actions: list[Java] = []
+        with self._active():
+            self._java = self._log.java.startTransaction(pinned.log.catalog_table(), self._some(pinned.snapshot))
+
+    def newest(self, app_id: str) -> int:
+        """The newest txnVersion of an application, -1 where there is none. A commit of it in the meantime is then a conflict."""
+        with self._active():
+            return int(self._java.txnVersion(app_id))
+
+    def delete(self, positions: DataFrame, local: bool) -> int:
+        """Delete rows by file and position (`with_positions`; `local`: few, on the driver); returns how many there were."""
+        with self._active():
+            files = self._files(positions.select(F.substring_index(FILE, "/", -1)), local)
+            generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
+            everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
+            columns = [self._some(_java(F.col(c))) for c in (FILE, POSITION)]
+            vectors = generator.buildRowIndexSetsForFilesMatchingCondition(
+                self._session, self._java, True, positions._jdf, files, everything, *columns
+            )
+            helper = self._jvm.org.apache.spark.sql.delta.commands.DMLWithDeletionVectorsHelper
+            by_name = helper.generateCandidateFileMap(self._log.java.dataPath(), files)
+            touched = self._log.items(helper.findFilesWithMatchingRows(self._java, by_name, vectors))
+            for file in touched:
+                self._actions += self._without(file)
+            return sum(int(file.numberOfModifiedRows()) for file in touched)
+
+    def insert(self, rows: DataFrame) -> None:
+        """Write rows, which must have the table's columns."""
+        with self._active():
+            self._actions += self._log.items(self._java.writeFiles(rows._jdf))
+
+    def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
+        """Commit all with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
+
+        Raises Delta's exceptions for concurrent modifications; nothing is then committed.
+        """
+        setting = "spark.databricks.delta.commitInfo.userMetadata"
+        now = int(time.time() * 1000)
+        progress = self._jvm.org.apache.spark.sql.delta.actions.SetTransaction(app_id, number, self._some(now))
+        nothing = self._log.seq([])
+        merge = getattr(self._jvm, "org.apache.spark.sql.delta.DeltaOperations$Merge")
+        operation = merge(*[self._none] * 4, *[nothing] * 3)
+        with self._active():
+            self._count(counts)
+            self._log.spark.conf.set(setting, metadata)
+            try:
+                self._java.commit(self._log.seq([*self._actions, progress]), operation)
+            finally:
+                self._log.spark.conf.unset(setting)
+
+    def _files(self, names: DataFrame, local: bool) -> Java:
+        """The log's entries (with their statistics) of the files with the given names, each of which is unique."""
+        found = {row[0] for row in (names if local else names.distinct().limit(_MOST_NAMES + 1)).collect()}
+        files = self._pinned.snapshot.allFiles()
+        if len(found) <= _MOST_NAMES:
+            files = files.filter(_java(F.substring_index("path", "/", -1).isin(sorted(found))))
+        return self._log.seq(list(files.collect()))
+
+    def _without(self, file: Java) -> list[Java]:
+        """The actions that take the rows of a new deletion vector from a file."""
+        if file.isFullyReplaced():
+            return [file.fileLogEntry().removeWithTimestamp(int(time.time() * 1000), True)]
+        both = file.fileLogEntry().removeRows(file.newDeletionVector(), True, True)
+        return [both._1(), both._2()]
+
+    def _count(self, counts: Mapping[str, int]) -> None:
+        create = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric
+        shown = {f"numTargetRows{name.capitalize()}": number for name, number in counts.items()}
+        metrics = self._jvm.java.util.HashMap()
+        for name, number in {"operationNumSourceRows": sum(counts.values()), "numTargetRowsCopied": 0, **shown}.items():
+            metric = create(self._log.spark._jsparkSession.sparkContext(), name)
+            metric.set(number)
+            metrics.put(name, metric)
+        self._java.registerSQLMetrics(self._session, self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(metrics))
+
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        """Delta's transactions work in the thread's active session: make it ours for the while."""
+        sessions = self._jvm.org.apache.spark.sql.classic.SparkSession
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(self._session)
+        try:
+            yield
+        finally:
+            sessions.setActiveSession(before.get()) if before.isDefined() else sessions.clearActiveSession()
+
+
+def _java(column: Column) -> Java:
+    return column._jc
