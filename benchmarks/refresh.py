@@ -52,7 +52,7 @@ class Bench:
         import yaml
 
         shutil.rmtree(DATA, ignore_errors=True)
-        config = yaml.safe_load(_VIEWS.read_text()) | {"root": str(DATA), "spark": {"spark.driver.memory": "8g"}}
+        config = yaml.safe_load(_VIEWS.read_text()) | {"root": str(DATA), "spark": {"spark.driver.memory": "6g"}}
         self.lake: Lakehouse = open_lake(config)
         self.spark = self.lake.spark
         self.query = config["views"]["q20"]["query"]

@@ -11,8 +11,7 @@ weight `w` beside them where they are weighted (see weights.py). Pinned with Spa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +20,10 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from lake import weights
 from lake.errors import InternalError
+from lake.nodes import Attribute, Expression, Node, column_name
+from lake.scala import Java, Scala
 
-Java = Any  # an object that lives in the JVM
+LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
 
 _PLACEHOLDER = "LAKEJOIN_PLACEHOLDER: the rows of a source were asked for while its view was being defined"
 
@@ -45,92 +46,24 @@ DEFINITION_SETTINGS = {
 }
 
 
-def column_name(attribute_id: int) -> str:
-    """The name that an attribute's column has in every frame."""
-    return f"c{attribute_id}"
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """One output column of a node: Catalyst's expression id, the name the user sees, and its place in the JVM."""
-
-    id: int
-    name: str
-    java: Java
-
-    @property
-    def column(self) -> str:
-        return column_name(self.id)
-
-
-@dataclass(frozen=True)
-class Expression:
-    """A Catalyst expression over a node's output: the attribute ids it reads, and what may be done with it.
-
-    `attribute` is set where it is a plain column or a widening cast of one (it can't throw, so it may be evaluated below a
-    filter); `plain` where it is the column itself.
-    """
-
-    java: Java
-    references: frozenset[int]
-    attribute: int | None
-    plain: bool
-
-    def __str__(self) -> str:
-        return str(self.java.sql())
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """One operator of the tree: its kind (Catalyst's node name), its children, and its spine.
-
-    The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
-    sort. Only the innermost one's children are `children`.
-    """
-
-    kind: str
-    spine: tuple[Java, ...]
-    children: tuple[Node, ...]
-    output: tuple[Attribute, ...]
-    source: str | None = None
-
-    @property
-    def plan(self) -> Java:
-        return self.spine[-1]
-
-    @property
-    def output_ids(self) -> frozenset[int]:
-        return frozenset(a.id for a in self.output)
-
-    def walk(self) -> Iterable[Node]:
-        """This node and all below it, outermost first; plans inside expressions are not children."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-
-class Catalyst:
+class Catalyst(Scala):
     """Catalyst as seen from one session; every view has a session of its own, cloned from the caller's."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self._jvm = cast(Any, spark._jvm)
         self._session = spark._jsparkSession
+        super().__init__(self._jvm)
         self._sources: dict[int, str] = {}
-        # Finding a class costs a trip to the JVM for each part of its name: once is enough.
         expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
         plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        self._converters = self._jvm.scala.jdk.javaapi.CollectionConverters
-        self._array_list = self._jvm.java.util.ArrayList
-        self._for_name = self._jvm.java.lang.Class.forName
         self._alias_class, self._literal_class, self._cast = expressions.Alias, expressions.Literal, expressions.Cast
         self._expr_id, self._new_id = expressions.ExprId, expressions.NamedExpression.newExprId
         self._project_class, self._local_limit, self._local_relation = plans.Project, plans.LocalLimit, plans.LocalRelation
         self._expand, self._generate, self._aggregate = plans.Expand, plans.Generate, plans.Aggregate
         self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
-        self._none, self._empty = self._jvm.scala.Option.empty(), self.seq([])
+        self._empty = self.seq([])
         self._jvm_id = self._new_id().jvmId()
-        self._classes: dict[str, Java] = {}
 
     # -- definitions ------------------------------------------------------------------------------------------------
 
@@ -173,9 +106,16 @@ class Catalyst:
             rest += self.list(java.children())
             if self.is_a(java, "org.apache.spark.sql.catalyst.plans.QueryPlan"):
                 rest += self.list(java.expressions())
+                if java.nodeName() == "UnresolvedWith":
+                    rest += self.list(java.innerChildren())
             elif self.is_a(java, _PLAN_EXPRESSION):
                 rest.append(java.plan())
         return found
+
+    def relation_names(self, plan: Java) -> set[str]:
+        """The one-part names of relations in a parsed plan (those of CTEs, too)."""
+        parts = [self.list(java.multipartIdentifier()) for kind, java in self.census(plan) if kind == "UnresolvedRelation"]
+        return {str(names[0]) for names in parts if len(names) == 1}
 
     def nondeterministic(self, census: Sequence[tuple[str, Java]]) -> list[str]:
         """The names of the functions that are nondeterministic themselves."""
@@ -345,7 +285,7 @@ class Catalyst:
         if self.is_a(argument, "scala.collection.immutable.Seq"):
             return self.seq([self._map_argument(x, change) for x in self.list(argument)])
         if self.is_a(argument, "scala.Some"):
-            return self._jvm.scala.Option.apply(self._map_argument(argument.get(), change))
+            return self.some(self._map_argument(argument.get(), change))
         return argument
 
     def _assert_grounded(self, plan: Java) -> None:
@@ -475,32 +415,14 @@ class Catalyst:
             return None
         data = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
         output = self.seq([a.newInstance() for a in self.list(plan.output())])
-        local = self._local_relation(output, data, False, self._none)
+        local = self._local_relation(output, data, False, self.none)
         return self._frame(local).toDF(*frame.columns), len(rows)
 
     def _literal(self, value: int) -> Java:
         integer = self._jvm.org.apache.spark.sql.types.DataType.fromDDL("int")
         return self._literal_class(value, integer)
 
-    # -- Scala ------------------------------------------------------------------------------------------------------
-
-    def list(self, sequence: Java) -> list[Any]:
-        """A Scala sequence as a Python list."""
-        items = self._converters.asJava(sequence)
-        return [items.get(i) for i in range(items.size())]  # not its iterator, whose end is an exception across the gateway
-
-    def seq(self, items: Iterable[Any]) -> Java:
-        """A Python list as a Scala immutable sequence."""
-        array = self._array_list()
-        for item in items:
-            array.add(item)
-        return self._converters.asScala(array).toSeq()
-
-    def is_a(self, java: Java, class_name: str) -> bool:
-        """Whether the object is an instance of the class."""
-        if class_name not in self._classes:
-            self._classes[class_name] = self._for_name(class_name)
-        return bool(self._classes[class_name].isInstance(java))
+    # -- records ----------------------------------------------------------------------------------------------------
 
     def attributes(self, sequence: Java) -> tuple[Attribute, ...]:
         """Wrap each attribute of a Scala sequence."""
@@ -520,10 +442,7 @@ class Catalyst:
 
     def _alias(self, expression: Java, name: str, attribute_id: int | None = None) -> Java:
         expr_id = self._new_id() if attribute_id is None else self._expr_id(attribute_id, self._jvm_id)
-        return self._alias_class(expression, name, expr_id, self._empty, self._none, self._empty)
-
-
-LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
+        return self._alias_class(expression, name, expr_id, self._empty, self.none, self._empty)
 
 
 def _is_source(plan: Java) -> bool:

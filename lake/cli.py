@@ -71,8 +71,10 @@ def refresh(context: typer.Context, view: OptionalView = None, all_views: All = 
     """Bring a view to the newest snapshot of its sources (or to --until); the first refresh builds it."""
     with _answering() as lake:
         opened = lake(context)
-        views = list(opened.config.views) if all_views else [_required(view)]
-        results = [_working(f"refreshing {v}", partial(opened.refresh, v, _until(until))) for v in views]
+        if all_views:
+            results = _working("refreshing all views", lambda: opened.refresh_all(_until(until)))
+        else:
+            results = [_working(f"refreshing {view}", lambda: opened.refresh(_required(view), _until(until)))]
         _print_results(results, as_json)
 
 

@@ -20,13 +20,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from lake.catalyst import DEFINITION_SETTINGS, Catalyst, Java
+from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.config import HIDDEN_PREFIX, Config, ViewConfig
 from lake.errors import ConfigError, DefinitionError
 from lake.keys import Key, with_key
 from lake.order_dependence import order_dependence
 from lake.relations.base import Relation
 from lake.relations.tree import build
+from lake.scala import Java
 from lake.tables import reason
 
 _TIME_AND_USER = {
@@ -88,8 +89,28 @@ class Definition:
         return tuple(names[i] for i in self.key.ids)
 
 
-def define(spark: SparkSession, name: str, config: Config, schemas: Mapping[str, T.StructType]) -> Definition:
-    """Analyse a view's query over placeholders of the sources' schemas. `spark`: the view's own session.
+def named(spark: SparkSession, name: str, config: Config) -> list[str]:
+    """The tables and views that a view's query names (or its function asks for), so that no other need be opened."""
+    view = config.view(name)
+    known = [n for n in [*config.tables, *config.views] if n != name or view.function is None]
+    if view.function is not None:
+        return function_tables(name, load_function(view, config), known)
+    catalyst = Catalyst(spark)
+    try:
+        words = {n.lower() for n in catalyst.relation_names(catalyst.parse(_one_query(query_text(view, config))))}
+    except (PySparkException, ValueError):  # `define` says what is wrong with it
+        return list(config.tables)
+    return [n for n in known if n.lower() in words]
+
+
+def define(
+    spark: SparkSession,
+    name: str,
+    config: Config,
+    schemas: Mapping[str, T.StructType],
+    keys: Mapping[str, Sequence[str]],
+) -> Definition:
+    """Analyse a view's query over placeholders of its inputs' schemas. `spark`: the view's own session; `keys`: the inputs' keys.
 
     Raises DefinitionError or ConfigError, with what to do.
     """
@@ -104,10 +125,10 @@ def define(spark: SparkSession, name: str, config: Config, schemas: Mapping[str,
         plan, optimised = catalyst.analysed(frame), catalyst.optimised(frame)
         census = catalyst.census(plan)
         _refuse_nondeterministic(name, catalyst, plan, census)
-        sources = _sources(name, catalyst, census, config)
+        sources = _sources(name, catalyst, census, list(schemas))
         columns = _columns(name, catalyst.schema_of(plan), [a.exprId().id() for a in catalyst.list(optimised.output())])
         normal = catalyst.normal_form(optimised)
-        primary_keys = {t: config.tables[t].primary_key for t in sources}
+        primary_keys = {t: keys[t] for t in sources}
         _check_primary_keys(primary_keys, schemas)
         node, key = with_key(catalyst.tree(optimised), catalyst, primary_keys)
         relation = build(node, catalyst)
@@ -142,11 +163,14 @@ def query_text(view: ViewConfig, config: Config) -> str:
 
 def query_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config) -> DataFrame:
     """The view's SQL over the session's temp views named as the tables."""
-    text = query_text(view, config).strip().rstrip(";")
     try:
-        return catalyst.frame(catalyst.parse(text))
+        return catalyst.frame(catalyst.parse(_one_query(query_text(view, config))))
     except ValueError as error:
         raise DefinitionError(f"The query of view {name!r} must be one SELECT, found {error}.") from error
+
+
+def _one_query(text: str) -> str:
+    return text.strip().rstrip(";")
 
 
 def load_function(view: ViewConfig, config: Config) -> Any:
@@ -172,7 +196,8 @@ def function_tables(name: str, function: Any, tables: Sequence[str]) -> list[str
     unknown = [p for p in parameters if p not in tables]
     if unknown:
         raise DefinitionError(
-            f"The function of view {name!r} has the parameter {unknown[0]!r}, which is no table. There are: {', '.join(sorted(tables))}."
+            f"The function of view {name!r} has the parameter {unknown[0]!r}, which is no table and no view. "
+            f"There are: {', '.join(sorted(tables))}."
         )
     return parameters
 
@@ -200,13 +225,13 @@ def _refuse_nondeterministic(name: str, catalyst: Catalyst, plan: Java, census: 
         )
 
 
-def _sources(name: str, catalyst: Catalyst, census: Sequence[tuple[str, Java]], config: Config) -> tuple[str, ...]:
+def _sources(name: str, catalyst: Catalyst, census: Sequence[tuple[str, Java]], inputs: Sequence[str]) -> tuple[str, ...]:
     found = {catalyst.source_of(java) for kind, java in census if kind == "LogicalRDD"}
     if None in found:
         raise DefinitionError(
             f"The query of view {name!r} reads a DataFrame that is none of its tables. Declare its table under `tables:`."
         )
-    return tuple(t for t in config.tables if t in found)
+    return tuple(t for t in inputs if t in found)
 
 
 def _columns(name: str, schema: T.StructType, ids: Sequence[int]) -> tuple[OutputColumn, ...]:
@@ -289,6 +314,4 @@ def _worded(name: str, view: ViewConfig, config: Config, error: Exception) -> De
             "a view's function may only build a DataFrame"
         )
     where = f" ({view.query_file})" if view.query_file else f" ({view.function})" if view.function else ""
-    others = [v for v in config.views if v != name and f"`{v}`" in text]
-    hint = f" {others[0]!r} is a view: views that read views are not supported yet." if others else ""
-    return DefinitionError(f"The query of view {name!r}{where} can't be used: {text}.{hint}")
+    return DefinitionError(f"The query of view {name!r}{where} can't be used: {text}.")

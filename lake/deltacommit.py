@@ -10,15 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lake.config import HIDDEN_PREFIX
 from lake.deltalog import Pinned
-
-Java = Any
+from lake.scala import Java
 
 FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
 _MOST_NAMES = 1_000
@@ -39,10 +37,10 @@ class Transaction:
     def __init__(self, pinned: Pinned) -> None:
         self._pinned, self._log = pinned, pinned.log
         self._jvm, self._session = pinned.log.jvm, pinned.log.spark._jsparkSession
-        self._some, self._none = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
+        self._scala = pinned.log.scala
         self._actions: list[Java] = []
         with self._active():
-            self._java = self._log.java.startTransaction(pinned.log.catalog_table(), self._some(pinned.snapshot))
+            self._java = self._log.java.startTransaction(pinned.log.catalog_table(), self._scala.some(pinned.snapshot))
 
     def newest(self, app_id: str) -> int:
         """The newest txnVersion of an application, -1 where there is none. A commit of it in the meantime is then a conflict."""
@@ -55,13 +53,13 @@ class Transaction:
             files = self._files(positions.select(F.substring_index(FILE, "/", -1)), local)
             generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
             everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
-            columns = [self._some(_java(F.col(c))) for c in (FILE, POSITION)]
+            columns = [self._scala.some(_java(F.col(c))) for c in (FILE, POSITION)]
             vectors = generator.buildRowIndexSetsForFilesMatchingCondition(
                 self._session, self._java, True, positions._jdf, files, everything, *columns
             )
             helper = self._jvm.org.apache.spark.sql.delta.commands.DMLWithDeletionVectorsHelper
             by_name = helper.generateCandidateFileMap(self._log.java.dataPath(), files)
-            touched = self._log.items(helper.findFilesWithMatchingRows(self._java, by_name, vectors))
+            touched = self._scala.list(helper.findFilesWithMatchingRows(self._java, by_name, vectors))
             for file in touched:
                 self._actions += self._without(file)
             return sum(int(file.numberOfModifiedRows()) for file in touched)
@@ -69,7 +67,7 @@ class Transaction:
     def insert(self, rows: DataFrame) -> None:
         """Write rows, which must have the table's columns."""
         with self._active():
-            self._actions += self._log.items(self._java.writeFiles(rows._jdf))
+            self._actions += self._scala.list(self._java.writeFiles(rows._jdf))
 
     def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
         """Commit all with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
@@ -78,15 +76,15 @@ class Transaction:
         """
         setting = "spark.databricks.delta.commitInfo.userMetadata"
         now = int(time.time() * 1000)
-        progress = self._jvm.org.apache.spark.sql.delta.actions.SetTransaction(app_id, number, self._some(now))
-        nothing = self._log.seq([])
+        progress = self._jvm.org.apache.spark.sql.delta.actions.SetTransaction(app_id, number, self._scala.some(now))
+        nothing = self._scala.seq([])
         merge = getattr(self._jvm, "org.apache.spark.sql.delta.DeltaOperations$Merge")
-        operation = merge(*[self._none] * 4, *[nothing] * 3)
+        operation = merge(*[self._scala.none] * 4, *[nothing] * 3)
         with self._active():
             self._count(counts)
             self._log.spark.conf.set(setting, metadata)
             try:
-                self._java.commit(self._log.seq([*self._actions, progress]), operation)
+                self._java.commit(self._scala.seq([*self._actions, progress]), operation)
             finally:
                 self._log.spark.conf.unset(setting)
 
@@ -96,7 +94,7 @@ class Transaction:
         files = self._pinned.snapshot.allFiles()
         if len(found) <= _MOST_NAMES:
             files = files.filter(_java(F.substring_index("path", "/", -1).isin(sorted(found))))
-        return self._log.seq(list(files.collect()))
+        return self._scala.seq(list(files.collect()))
 
     def _without(self, file: Java) -> list[Java]:
         """The actions that take the rows of a new deletion vector from a file."""

@@ -19,9 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
+from lake.scala import Java, Scala
 from lake.snapshots import Version
-
-Java = Any
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Pinned:
     @cached_property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
-        return self.log.as_dict(self.snapshot.metadata().configuration())
+        return self.log.scala.dict(self.snapshot.metadata().configuration())
 
     @cached_property
     def description(self) -> str:
@@ -77,13 +76,13 @@ class Pinned:
 
     def rows(self) -> DataFrame:
         """All rows, with the table's own column names."""
-        option = self.log.jvm.scala.Option
-        relation = self.log.java.createRelation(self.log.seq([]), option.apply(self.snapshot), option.empty(), True)
+        scala = self.log.scala
+        relation = self.log.java.createRelation(scala.seq([]), scala.some(self.snapshot), scala.none, True)
         return DataFrame(self.log.spark._jsparkSession.baseRelationToDataFrame(relation), self.log.spark)
 
     def rows_of(self, files: list[Java]) -> DataFrame:
         """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""
-        frame = self.log.java.createDataFrame(self.snapshot, self.log.seq(files), False, self.log.jvm.scala.Option.empty())
+        frame = self.log.java.createDataFrame(self.snapshot, self.log.scala.seq(files), False, self.log.scala.none)
         # it belongs to whichever session is active in the JVM: bind its plan to ours
         plan, session = frame.queryExecution().analyzed(), self.log.spark._jsparkSession
         return DataFrame(self.log.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan), self.log.spark)
@@ -100,6 +99,7 @@ class Log:
     def __init__(self, spark: SparkSession, path: str | None = None, name: str | None = None) -> None:
         self.spark = spark
         self.jvm: Any = cast(Any, spark._jvm)
+        self.scala = Scala(self.jvm)
         delta_log = self.jvm.org.apache.spark.sql.delta.DeltaLog
         self._identifier: Java = None
         if path is not None:
@@ -120,31 +120,31 @@ class Log:
     def catalog_table(self) -> Java:
         """The catalog's entry of a table that is opened by name, as a Scala option."""
         if self._identifier is None:
-            return self.jvm.scala.Option.empty()
-        return self.jvm.scala.Option.apply(self.spark._jsparkSession.sessionState().catalog().getTableMetadata(self._identifier))
+            return self.scala.none
+        return self.scala.some(self.spark._jsparkSession.sessionState().catalog().getTableMetadata(self._identifier))
 
     def head(self) -> Pinned:
         """The newest version, read from the log now."""
-        none = self.jvm.scala.Option.empty()
+        none = self.scala.none
         return Pinned(self, self.java.update(False, none, none))
 
     def at(self, number: int) -> Pinned:
         """An older version. Raises where the log no longer reaches back."""
-        none = self.jvm.scala.Option.empty()
+        none = self.scala.none
         return Pinned(self, self.java.getSnapshotAt(number, none, none, False))
 
     def version_at(self, time: datetime) -> int:
         """The newest version that was committed at or before `time`."""
         timestamp = self.jvm.java.sql.Timestamp(int(time.timestamp() * 1000))
-        commit = self.java.history().getActiveCommitAtTime(timestamp, self.jvm.scala.Option.empty(), True, False, True)
+        commit = self.java.history().getActiveCommitAtTime(timestamp, self.scala.none, True, False, True)
         return int(commit.version())
 
     def commits(self, since: int, until: int) -> Iterator[Commit]:
         """The commits since+1..until, oldest first. Raises where one is no longer there."""
-        changes = self.java.getChanges(since + 1, until, self.jvm.scala.Option.empty(), True)
+        changes = self.java.getChanges(since + 1, until, self.scala.none, True)
         while changes.hasNext():
             pair = changes.next()
-            yield self._commit(int(pair._1()), self.items(pair._2()))
+            yield self._commit(int(pair._1()), self.scala.list(pair._2()))
 
     def _commit(self, number: int, actions: list[Java]) -> Commit:
         by_kind: dict[str, list[Java]] = {}
@@ -180,7 +180,7 @@ class Log:
 
     def _as_add(self, remove: Java) -> Java:
         """A removed file as the AddFile that would bring it back."""
-        none = self.jvm.scala.Option.empty()
+        none = self.scala.none
         size = remove.size()
         return self.jvm.org.apache.spark.sql.delta.actions.AddFile(
             remove.path(),
@@ -193,22 +193,6 @@ class Log:
             remove.deletionVector(),
             *[none] * 5,
         )
-
-    def as_dict(self, scala_map: Java) -> dict[str, str]:
-        """A Scala map of strings as a dict."""
-        return dict(self.jvm.scala.jdk.javaapi.CollectionConverters.asJava(scala_map))
-
-    def seq(self, items: list[Java]) -> Java:
-        """A Python list as a Scala sequence."""
-        array = self.jvm.java.util.ArrayList()
-        for item in items:
-            array.add(item)
-        return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(array).toSeq()
-
-    def items(self, sequence: Java) -> list[Java]:
-        """A Scala sequence as a Python list."""
-        items = self.jvm.scala.jdk.javaapi.CollectionConverters.asJava(sequence)
-        return [items.get(i) for i in range(items.size())]
 
 
 def put_if_absent_problem(spark: SparkSession, path: str) -> str | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lake.catalyst import Catalyst, Expression, Node
+from lake.catalyst import Catalyst
+from lake.nodes import Expression, Node
 
 
 @dataclass(frozen=True)

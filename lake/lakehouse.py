@@ -9,11 +9,10 @@ lake.read("q20")
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,14 +21,14 @@ from urllib.parse import urlparse
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from lake import explain, publish, verify, weights
 from lake.config import Config, load
-from lake.definition import Definition, define, function_tables, load_function, query_text
+from lake.definition import Definition, define, named
 from lake.deltalog import Pinned, put_if_absent_problem
 from lake.edits import in_names, keyed, of_multiset
-from lake.errors import ConfigError, DefinitionError, KeyViolationError, TargetError
+from lake.errors import DefinitionError, KeyViolationError, TargetError
+from lake.inputs import Inputs, Until, capture, check_named, in_order, table_of
 from lake.plan import RefreshPlan, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import LostRaceError, Target
@@ -37,7 +36,7 @@ from lake.relations.base import Reading
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import few_changes, make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import PinnedSources, Table, capture, check_identity, expires_in, pin_at, snapshot_of, way_of
+from lake.tables import PinnedSources, Table, check_identity, expires_in, pin_at, snapshot_of, way_of
 from lake.view_table import (
     FEED,
     UNSAFE_SCHEMES,
@@ -52,8 +51,6 @@ from lake.view_table import (
 )
 
 logger = logging.getLogger("lakejoin")
-
-Until = Mapping[str, int] | datetime | str | None
 
 
 def open_lake(
@@ -71,17 +68,18 @@ class _Prepared:
     """A view ready to be refreshed: its definition and the newest version of each of its sources, captured once."""
 
     definition: Definition
-    tables: dict[str, Table]
-    pins: dict[str, Pinned]
+    inputs: Inputs
 
 
 @dataclass
 class _View:
-    """What a lakehouse keeps of a view between calls: a session of its own, a lock, the definition last analysed."""
+    """What a lakehouse keeps of a view between calls: a session of its own, a lock, the names in its query, and the
+    definition last analysed, with the inputs' schemas and keys that it was analysed over."""
 
     spark: SparkSession
     lock: Any = field(default_factory=threading.RLock)
-    schemas: dict[str, T.StructType] | None = None
+    names: list[str] | None = None
+    seen: object = None
     definition: Definition | None = None
 
 
@@ -123,7 +121,7 @@ class Lakehouse:
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
         with self._opened(view) as state:
             prepared = self._prepare(view, state)
-            ways = {s: way_of(prepared.pins[s], None) for s in prepared.definition.sources}
+            ways = {s: way_of(prepared.inputs.pins[s], None) for s in prepared.definition.sources}
             return explain.explain(prepared.definition, ways)
 
     def verify(self, view: str) -> Differences:
@@ -135,9 +133,9 @@ class Lakehouse:
         spark = own_session(self.spark)
         current = self._built(spark, view)
         assert current.stamp is not None
-        tables = {t: self._table(t) for t in current.stamp.snapshot}
-        pins = {t: pin_at(p, t, current.stamp.snapshot[t]) for t, p in capture(spark, tables).items()}
-        frames = {t: p.rows() for t, p in pins.items()}
+        snapshot = current.stamp.snapshot
+        heads = {t: table_of(self.config, t).log(spark).head() for t in snapshot}
+        frames = {t: visible(pin_at(head, t, snapshot[t]).rows()) for t, head in heads.items()}
         try:
             return verify.verify(spark, table.label, self.config, frames, current)
         except PySparkException as error:
@@ -149,8 +147,22 @@ class Lakehouse:
         return [row for name in views for row in self._status(name)]
 
     def refresh_all(self, until: Until = None) -> list[RefreshResult]:
-        """Refresh every view of the configuration, in its order."""
-        return [self.refresh(view, until) for view in self.config.views]
+        """Refresh every view, each after those that it reads, to one snapshot of the base tables."""
+        views = self.in_order(self.config.views)
+        bases = list(dict.fromkeys(t for v in views for t in self._reads(v) if t in self.config.tables))
+        if until is None or isinstance(until, Mapping):
+            asked = until or {}
+            heads = {t: table_of(self.config, t).log(self.spark).head().version.number for t in bases}
+            until = {**heads, **check_named(asked, bases)}
+        results = []
+        for view in views:
+            own = {t: v for t, v in until.items() if t in self._reads(view)} if isinstance(until, Mapping) else until
+            results.append(self.refresh(view, own))
+        return results
+
+    def in_order(self, views: Iterable[str]) -> list[str]:
+        """The views, each after those that it reads. Raises DefinitionError naming a cycle."""
+        return in_order(self.config, views, self._reads)
 
     def state_bytes(self, view: str) -> int:
         """How many bytes Lakejoin keeps of the view besides its rows: its stamp."""
@@ -162,7 +174,7 @@ class Lakehouse:
 
     def source_head(self, table: str) -> Pinned:
         """A source's newest version. Raises SourceError, also where a declared key's column is missing."""
-        return self._table(table).log(self.spark).head()
+        return table_of(self.config, table).log(self.spark).head()
 
     def has_multi_writer_store(self, scheme: str) -> bool:
         """Whether the session has a log store for the scheme that keeps two writers from losing a commit."""
@@ -193,7 +205,7 @@ class Lakehouse:
 
     def _attempt(self, prepared: _Prepared, spark: SparkSession, rebuild: bool) -> dict[str, Any]:
         definition, view = prepared.definition, prepared.definition.view
-        table, until = self._view_table(view), snapshot_of(prepared.pins)
+        table, until = self._view_table(view), snapshot_of(prepared.inputs.pins)
         self._refuse_unwanted(definition, table)
         current = published(spark, table) if not rebuild else self._published_or_foreign(spark, table)
         stamp = current.stamp if current else None
@@ -206,20 +218,20 @@ class Lakehouse:
             decided = plan(view, stamp, definition.fingerprint, until, definition.order_dependent)
             if stamp is not None:
                 for source, version in stamp.snapshot.versions.items():
-                    check_identity(prepared.tables[source], prepared.pins[source], version)
+                    check_identity(prepared.inputs.tables[source], prepared.inputs.pins[source], version)
         if decided.mode == "none":
             return _result(decided, decided.mode, 0, 0, 0)
         if current is None:
             create(spark, table, self.config.view(view), definition)
             current = published(spark, table)
             assert current is not None
-        describe(spark, table, self.config.view(view), current.pinned)
+        describe(spark, table, self.config.view(view), definition, current.pinned)
         return self._computed(prepared, spark, table, current, decided)
 
     def _computed(self, prepared: _Prepared, spark: SparkSession, table: Table, current: Published, decided: RefreshPlan) -> dict[str, Any]:
         definition = prepared.definition
         since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
-        sources = PinnedSources(prepared.tables, prepared.pins, since)
+        sources = PinnedSources(prepared.inputs.tables, prepared.inputs.pins, since)
         target = Target(spark, table, current.pinned.log, definition)
         stamp = Stamp(
             definition.view,
@@ -229,6 +241,7 @@ class Lakehouse:
             decided.until,
             decided.mode,
             definition.fingerprint,
+            prepared.inputs.base_snapshot(),
         )
         if decided.mode == "incremental":
             with few_changes(spark) as end, Reading(definition.catalyst, sources, on_many=end) as reading:
@@ -240,7 +253,7 @@ class Lakehouse:
 
     def _build(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> dict[str, Any]:
         definition = target.definition
-        refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
+        refuse_broken(definition, reading.sources, self._declared_keys(definition))
         rows = in_names(definition, definition.relation.snapshot(reading))
         inserted = publish.publish_rows(target, stamp, rows)
         return _result(decided, "build", inserted, 0, 0)
@@ -251,7 +264,7 @@ class Lakehouse:
         if decided.mode == "recompute":
             if not publish.same_schema(definition, current.pinned.schema):
                 return self._replace(target, stamp, reading, decided)
-            refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
+            refuse_broken(definition, reading.sources, self._declared_keys(definition))
             frame: DataFrame | None = weights.consolidate(_difference(definition, reading, held))
         else:
             changes = reading.changes_of(definition.relation, kept=False)
@@ -264,7 +277,7 @@ class Lakehouse:
             edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
             publish.publish(target, stamp, edits, reading)
         except KeyViolationError:
-            refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
+            refuse_broken(definition, reading.sources, self._declared_keys(definition))
             raise
         recomputed = "; ".join(dict.fromkeys(reading.recomputed))
         mode = "recompute" if recomputed else decided.mode
@@ -273,12 +286,12 @@ class Lakehouse:
 
     def _replace(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> dict[str, Any]:
         definition = target.definition
-        refuse_broken(definition, reading.sources, {t: self._table(t).primary_key for t in definition.sources})
+        refuse_broken(definition, reading.sources, self._declared_keys(definition))
         rows = in_names(definition, definition.relation.snapshot(reading))
         # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
         set_properties(target.spark, target.table, {FEED: "false"})
         inserted = publish.publish_rows(target, stamp, rows, replace=True)
-        describe(target.spark, target.table, self.config.view(definition.view), target.log.head())
+        describe(target.spark, target.table, self.config.view(definition.view), definition, target.log.head())
         return _result(decided, "recompute", inserted, 0, 0, "the view's columns changed: all rows were written anew")
 
     def _refuse_unwanted(self, definition: Definition, table: Table) -> None:
@@ -305,34 +318,28 @@ class Lakehouse:
 
     def _prepare(self, view: str, state: _View, until: Until = None) -> _Prepared:
         """Capture the newest version of each table that the view may read, and analyse the view if a schema is new."""
-        tables = {t: self._table(t) for t in self._mentioned(view)}
-        pins = capture(state.spark, tables)
-        wanted = _at(until, list(tables))
-        pins = {t: pin_at(p, t, wanted[t]) if t in wanted else p for t, p in pins.items()}
-        schemas = {t: p.schema for t, p in pins.items()}
-        if state.definition is None or state.schemas != schemas:
-            state.definition, state.schemas = define(state.spark, view, self.config, schemas), schemas
-        read = state.definition.sources
-        return _Prepared(state.definition, {t: tables[t] for t in read}, {t: pins[t] for t in read})
+        names = self._reads(view)
+        if any(name in self.config.views for name in names):
+            self.in_order([view])
+        inputs = capture(state.spark, self.config, view, names, until)
+        if state.definition is None or state.seen != (inputs.schemas, inputs.primary_keys):
+            state.definition = define(state.spark, view, self.config, inputs.schemas, inputs.primary_keys)
+            state.seen = (inputs.schemas, inputs.primary_keys)
+        return _Prepared(state.definition, inputs.only(state.definition.sources))
 
-    def _mentioned(self, view: str) -> list[str]:
-        """The tables that a view's text names (or its function asks for), so that no other table need be opened."""
-        config = self.config.view(view)
-        if config.function is not None:
-            return function_tables(view, load_function(config, self.config), list(self.config.tables))
-        words = {w.lower() for w in re.findall(r"\w+", query_text(config, self.config))}
-        return [t for t in self.config.tables if t.lower() in words]
+    def _reads(self, view: str) -> list[str]:
+        """The tables and views that a view names. Raises DefinitionError where views read each other in a cycle."""
+        with self._opened(view) as state:
+            if state.names is None:
+                state.names = named(state.spark, view, self.config)
+            return state.names
 
-    def _table(self, name: str) -> Table:
-        config = self.config.tables.get(name)
-        if config is None:
-            raise DefinitionError(f"The table {name!r} is no longer declared under `tables:` in the configuration.")
-        path = None if config.path is None else self.config.source_path(config.path)
-        return Table(name, path, config.name, config.primary_key)
+    def _declared_keys(self, definition: Definition) -> dict[str, tuple[str, ...]]:
+        return {t: self.config.tables[t].primary_key for t in definition.sources if t in self.config.tables}
 
     def _view_table(self, view: str) -> Table:
         self.config.view(view)
-        return Table(view, self.config.view_path(view), self.config.view_name(view))
+        return table_of(self.config, view)
 
     def _built(self, spark: SparkSession, view: str) -> Published:
         current = published(spark, self._view_table(view))
@@ -355,7 +362,7 @@ class Lakehouse:
             prepared = self._prepare(view, state)
             current = published(state.spark, self._view_table(view))
             stamp = current.stamp if current else None
-            return [_source_status(view, s, stamp, p) for s, p in prepared.pins.items()]
+            return [_source_status(view, s, stamp, p) for s, p in prepared.inputs.pins.items()]
 
 
 class _Opened:
@@ -390,22 +397,6 @@ def _result(decided: RefreshPlan, mode: str, inserted: int, deleted: int, update
         "rows_updated": updated,
         "reason": reason or decided.reason,
     }
-
-
-def _at(until: Until, tables: list[str]) -> dict[str, int | datetime]:
-    """The version or time to pin each table at."""
-    if until is None:
-        return {}
-    if isinstance(until, Mapping):
-        unknown = [t for t in until if t not in tables]
-        if unknown:
-            raise ConfigError(f"`until` names {unknown[0]!r}, which the view does not read. It reads: {', '.join(tables)}.")
-        return {t: int(v) for t, v in until.items()}
-    try:
-        moment = datetime.fromisoformat(until) if isinstance(until, str) else until
-    except ValueError as error:
-        raise ConfigError(f"`until` must be versions ({{table: number}}) or a time such as 2026-01-31T12:00:00, not {until!r}.") from error
-    return dict.fromkeys(tables, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def _source_status(view: str, source: str, stamp: Stamp | None, pinned: Pinned) -> SourceStatus:

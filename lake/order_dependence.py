@@ -7,8 +7,9 @@ and publishing the difference to what it holds.
 
 from __future__ import annotations
 
-from lake.catalyst import Catalyst, Java
+from lake.catalyst import Catalyst
 from lake.relations.base import Relation
+from lake.scala import Java
 
 _ALWAYS = {
     "First": "first",

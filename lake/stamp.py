@@ -18,7 +18,8 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Stamp:
-    """`base`: the version of the view's table on which the refresh was planned, -1 for its first."""
+    """`base`: the version of the view's table on which the refresh was planned, -1 for its first. `base_snapshot`: where the view reads
+    other views, the base tables' versions that it answers for through them."""
 
     view: str
     number: int
@@ -27,10 +28,16 @@ class Stamp:
     snapshot: Snapshot
     mode: str
     fingerprint: Mapping[str, str]
+    base_snapshot: Snapshot | None = None
+
+    @property
+    def answers_for(self) -> Snapshot:
+        """The base tables' versions that the rows answer for."""
+        return self.snapshot if self.base_snapshot is None else self.base_snapshot
 
     def to_json(self) -> str:
         """The text that goes into the commit."""
-        body = {
+        body: dict[str, object] = {
             "format": FORMAT,
             "view": self.view,
             "number": self.number,
@@ -40,6 +47,8 @@ class Stamp:
             "mode": self.mode,
             "fingerprint": dict(self.fingerprint),
         }
+        if self.base_snapshot is not None:
+            body["base_snapshot"] = self.base_snapshot.to_json()
         return json.dumps({"lakejoin": body}, separators=(",", ":"), sort_keys=True)
 
     @staticmethod
@@ -62,4 +71,5 @@ class Stamp:
             Snapshot.from_json(body["snapshot"]),
             body["mode"],
             body["fingerprint"],
+            Snapshot.from_json(body["base_snapshot"]) if "base_snapshot" in body else None,
         )

@@ -50,11 +50,6 @@ class Table:
         return log
 
 
-def capture(spark: SparkSession, tables: Mapping[str, Table]) -> dict[str, Pinned]:
-    """Each table's newest version, captured once and held."""
-    return {label: table.log(spark).head() for label, table in tables.items()}
-
-
 def snapshot_of(pins: Mapping[str, Pinned]) -> Snapshot:
     """The vector of the pinned versions."""
     return Snapshot({label: pinned.version for label, pinned in pins.items()})

@@ -47,7 +47,7 @@ def from_scratch(spark: SparkSession, view: str, config: Config, tables: Mapping
     definition = config.view(view)
     if definition.function is not None:
         function = load_function(definition, config)
-        frame = function(**{t: tables[t] for t in function_tables(view, function, list(config.tables))})
+        frame = function(**{t: tables[t] for t in function_tables(view, function, [*config.tables, *config.views])})
         assert isinstance(frame, DataFrame)
         return frame
     for name, frame in tables.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from lake.errors import ConfigError, TargetError
 from lake.stamp import Stamp
 from lake.tables import Table, reason
 
+KEY = "lakejoin.key"
+"""The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""
 FEED = "delta.enableChangeDataFeed"
 UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 """Where two writers at once can lose a commit, unless the log store is one for many writers (trap 18)."""
@@ -128,9 +131,9 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
         raise TargetError(f"The table of view {table} can't be made: {reason(error)}.") from error
 
 
-def describe(spark: SparkSession, table: Table, view: ViewConfig, pinned: Pinned) -> None:
+def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> None:
     """Bring the table's description and properties to what the configuration says now."""
-    wanted = {FEED: "true"} | _told(view) | view.properties
+    wanted = {FEED: "true"} | _told(view, definition) | view.properties
     set_properties(spark, table, {k: v for k, v in wanted.items() if pinned.properties.get(k) != v})
     gone = [k for k in ("lakejoin.owner", "lakejoin.tags") if k in pinned.properties and k not in wanted]
     if gone:
@@ -155,9 +158,14 @@ def _text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _told(view: ViewConfig) -> dict[str, str]:
-    """What the configuration tells readers of the table."""
-    found = {"lakejoin.owner": view.owner, "lakejoin.tags": ",".join(view.tags)}
+def _told(view: ViewConfig, definition: Definition) -> dict[str, str]:
+    """What configuration and definition tell readers of the table."""
+    hidden = any(n.startswith(HIDDEN_PREFIX) for n in definition.key_names)
+    found = {
+        KEY: json.dumps([] if hidden else definition.key_names),
+        "lakejoin.owner": view.owner,
+        "lakejoin.tags": ",".join(view.tags),
+    }
     return {k: v for k, v in found.items() if v}
 
 
@@ -180,7 +188,7 @@ def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
     if any(names.index(n) >= _STATISTICS for n in wanted if n in names):
         statistics = dict.fromkeys([*wanted, *names[: _STATISTICS - len(wanted)]])
         found["delta.dataSkippingStatsColumns"] = ",".join(f"`{n}`" for n in statistics)
-    return found | _told(view) | view.properties
+    return found | _told(view, definition) | view.properties
 
 
 def clustered_by(view: ViewConfig, definition: Definition) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ import pytest
 LAKE = Path(__file__).parent.parent / "lake"
 LAYERS = (
     {"errors", "preflight"},
-    {"config", "snapshots", "weights"},
+    {"config", "snapshots", "weights", "scala"},
+    {"nodes"},
     {"deltalog", "catalyst", "stamp", "results", "session", "jars"},
     {"deltacommit", "tables"},
     {"relations.ranges"},
@@ -20,7 +21,7 @@ LAYERS = (
     {"relations.tree", "keys", "order_dependence"},
     {"definition"},
     {"plan", "explain", "view_table"},
-    {"edits", "verify"},
+    {"edits", "verify", "inputs"},
     {"publish", "primary_keys"},
     {"lakehouse"},
     {"init", "doctor"},

@@ -222,6 +222,20 @@ def test_publishing_where_commits_can_be_lost_is_refused(lake: TestLake) -> None
         open_lake({**lake.config, "target": "s3a://bucket/views"}, spark=lake.spark).refresh("j")
 
 
+@pytest.mark.parametrize("key", [["id"], None], ids=["keyed", "multiset"])
+def test_changes_too_many_for_the_driver(lake: TestLake, key: list[str] | None) -> None:
+    lake.table("a", "SELECT id, id % 7 AS g, 'x' AS s FROM range(25000)", key=key)
+    lake.view("j", "SELECT id, g, s FROM a" if key else "SELECT g, s FROM a")
+    lake.refresh("j")
+    lake.sql("UPDATE {a} SET s = 'y', g = g + 1 WHERE id % 50 > 0")
+    lake.sql("DELETE FROM {a} WHERE id < 10")
+    lake.sql("INSERT INTO {a} SELECT id, NULL, 'z' FROM range(30000, 30010)")
+    result = lake.refresh("j")
+    assert result.mode == "incremental"
+    assert result.changes_read is None
+    lake.assert_exact("j")
+
+
 def test_a_table_that_lakejoin_did_not_make_is_not_touched(lake: TestLake) -> None:
     lake.table("a", A)
     lake.spark.sql("SELECT 1 AS mine").write.format("delta").save(lake.path("views") + "/j")

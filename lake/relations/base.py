@@ -24,7 +24,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake import weights
-from lake.catalyst import Attribute, Catalyst, Expression, Node
+from lake.catalyst import Catalyst
+from lake.nodes import Attribute, Expression, Node
 from lake.relations.ranges import Ranges, equality, of_frame
 
 

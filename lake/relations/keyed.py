@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from lake import weights
-from lake.catalyst import Catalyst, Expression, Node
+from lake.catalyst import Catalyst
+from lake.nodes import Expression, Node
 from lake.relations.base import Changes, Keys, Reading, Relation
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from lake import weights
-from lake.catalyst import Attribute, Node
+from lake.nodes import Attribute, Node
 from lake.relations.base import Changes, Keys, Reading, Relation
 from lake.tables import quoted
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from lake import weights
-from lake.catalyst import Catalyst, Expression
+from lake.catalyst import Catalyst
+from lake.nodes import Expression
 from lake.relations.base import Changes, Keys, Reading, Relation
 from lake.relations.leaves import renamed
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lake.catalyst import Catalyst, Expression, Node
+from lake.catalyst import Catalyst
 from lake.errors import DefinitionError
+from lake.nodes import Expression, Node
 from lake.relations.base import Relation
 from lake.relations.joins import InnerJoin, KeyedJoin
 from lake.relations.keyed import Keyed

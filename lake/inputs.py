@@ -1,0 +1,151 @@
+"""What a view reads, each at one version: tables, and other views.
+
+A view is a source like a table: its published rows, and their change feed. Its stamp names the base versions that they answer for, so
+that where a view reads another one and a base table of it, the table is read at that version (a diamond, trap 22).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from lake.config import HIDDEN_PREFIX, Config
+from lake.deltalog import Pinned
+from lake.errors import ConfigError, DefinitionError, SourceError
+from lake.snapshots import Snapshot, Version
+from lake.tables import Table, pin_at
+from lake.view_table import KEY, Published, published
+
+Until = Mapping[str, int] | datetime | str | None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a view reads, captured once. `bases`: the base tables' versions that its view inputs answer for."""
+
+    tables: Mapping[str, Table]
+    pins: Mapping[str, Pinned]
+    bases: Snapshot
+
+    @property
+    def schemas(self) -> dict[str, T.StructType]:
+        """The columns that a query sees of each: of a view those that are not hidden."""
+        seen = {t: [f for f in p.schema.fields if not f.name.startswith(HIDDEN_PREFIX)] for t, p in self.pins.items()}
+        return {t: T.StructType(fields) for t, fields in seen.items()}
+
+    @property
+    def primary_keys(self) -> dict[str, tuple[str, ...]]:
+        """The key of each: a table's declared one, a view's own if all its columns are to be seen."""
+        return {t: table.primary_key or tuple(json.loads(self.pins[t].properties.get(KEY, "[]"))) for t, table in self.tables.items()}
+
+    def only(self, names: Sequence[str]) -> Inputs:
+        """The inputs that a query really reads."""
+        return Inputs({n: self.tables[n] for n in names}, {n: self.pins[n] for n in names}, self.bases)
+
+    def base_snapshot(self) -> Snapshot | None:
+        """The base tables' versions that a view over these inputs answers for, None where all inputs are tables."""
+        direct = {t: p.version for t, p in self.pins.items() if "lakejoin.view" not in p.properties}
+        return Snapshot({**self.bases.versions, **direct}) if len(direct) < len(self.pins) else None
+
+
+def table_of(config: Config, name: str) -> Table:
+    """Where a table or a view is. Raises DefinitionError for a name that is neither."""
+    if name in config.views:
+        return Table(name, config.view_path(name), config.view_name(name))
+    if name not in config.tables:
+        raise DefinitionError(f"The table {name!r} is no longer declared under `tables:` in the configuration.")
+    declared = config.tables[name]
+    path = None if declared.path is None else config.source_path(declared.path)
+    return Table(name, path, declared.name, declared.primary_key)
+
+
+def in_order(config: Config, views: Iterable[str], reads: Callable[[str], Sequence[str]]) -> list[str]:
+    """The views, each after those that it reads. Raises DefinitionError naming a cycle."""
+    done: list[str] = []
+
+    def visit(view: str, path: tuple[str, ...]) -> None:
+        if view in path:
+            raise DefinitionError(f"Views read each other in a cycle: {' → '.join([*path[path.index(view) :], view])}.")
+        if view not in done:
+            for other in reads(view):
+                if other in config.views:
+                    visit(other, (*path, view))
+            done.append(view)
+
+    wanted = list(views)
+    for view in wanted:
+        visit(view, ())
+    return [view for view in done if view in wanted]
+
+
+def capture(spark: SparkSession, config: Config, view: str, names: Sequence[str], until: Until) -> Inputs:
+    """Capture each input of a view once: base tables at `until` (or newest), views as they are published.
+
+    Raises SourceError, ExpiredError, TargetError, or ConfigError where `until` can't be had.
+    """
+    tables = {name: table_of(config, name) for name in names}
+    parents = {name: _parent(spark, view, table) for name, table in tables.items() if name in config.views}
+    bases = _bases(view, parents)
+    wanted = _at(until, [name for name in names if name not in parents])
+    pins = {}
+    for name, table in tables.items():
+        if name in parents:
+            pins[name] = parents[name].pinned
+            continue
+        head, at = table.log(spark).head(), wanted.get(name)
+        if name in bases:
+            if isinstance(at, int) and at != bases[name]:
+                raise SourceError(
+                    f"View {view!r} can't be brought to version {at} of {name}: another view that it reads is at version {bases[name]}."
+                )
+            at = bases[name]
+        pins[name] = head if at is None else pin_at(head, name, at)
+    return Inputs(tables, pins, bases)
+
+
+def _parent(spark: SparkSession, view: str, table: Table) -> Published:
+    found = published(spark, table)
+    if found is None or found.stamp is None:
+        raise SourceError(f'View {view!r} reads view {table.label!r}, which has not been built yet. Run "lakejoin refresh {table.label}".')
+    return found
+
+
+def _bases(view: str, parents: Mapping[str, Published]) -> Snapshot:
+    found: dict[str, Version] = {}
+    named: dict[str, str] = {}
+    for parent, current in parents.items():
+        assert current.stamp is not None
+        for table, version in current.stamp.answers_for.versions.items():
+            if found.setdefault(table, version) != version:
+                raise SourceError(
+                    f"View {view!r} reads views that answer for different versions of {table}: {named[table]} for {found[table].number}, "
+                    f'{parent} for {version.number}. Bring them to the same ("lakejoin refresh --all" does).'
+                )
+            named[table] = parent
+    return Snapshot(found)
+
+
+def _at(until: Until, tables: Sequence[str]) -> dict[str, int | datetime]:
+    """The version or time to pin each table at."""
+    if until is None:
+        return {}
+    if isinstance(until, Mapping):
+        return dict(check_named(until, tables))
+    try:
+        moment = datetime.fromisoformat(until) if isinstance(until, str) else until
+    except ValueError as error:
+        raise ConfigError(f"`until` must be versions ({{table: number}}) or a time such as 2026-01-31T12:00:00, not {until!r}.") from error
+    return dict.fromkeys(tables, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def check_named(until: Mapping[str, int], tables: Sequence[str]) -> dict[str, int]:
+    """The versions as they are given. Raises ConfigError for a table that is not among those that are read."""
+    unknown = [t for t in until if t not in tables]
+    if unknown:
+        raise ConfigError(f"`until` names {unknown[0]!r}, which the view does not read. It reads: {', '.join(tables)}.")
+    return {t: int(v) for t, v in until.items()}

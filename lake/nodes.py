@@ -1,0 +1,72 @@
+"""The tree of a query as plain records: attributes, expressions and nodes, each with its place in the JVM (see catalyst.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lake.scala import Java
+
+
+def column_name(attribute_id: int) -> str:
+    """The name that an attribute's column has in every frame."""
+    return f"c{attribute_id}"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One output column of a node: Catalyst's expression id, the name the user sees, and its place in the JVM."""
+
+    id: int
+    name: str
+    java: Java
+
+    @property
+    def column(self) -> str:
+        return column_name(self.id)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A Catalyst expression over a node's output: the attribute ids it reads, and what may be done with it.
+
+    `attribute` is set where it is a plain column or a widening cast of one (it can't throw, so it may be evaluated below a
+    filter); `plain` where it is the column itself.
+    """
+
+    java: Java
+    references: frozenset[int]
+    attribute: int | None
+    plain: bool
+
+    def __str__(self) -> str:
+        return str(self.java.sql())
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operator of the tree: its kind (Catalyst's node name), its children, and its spine.
+
+    The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
+    sort. Only the innermost one's children are `children`.
+    """
+
+    kind: str
+    spine: tuple[Java, ...]
+    children: tuple[Node, ...]
+    output: tuple[Attribute, ...]
+    source: str | None = None
+
+    @property
+    def plan(self) -> Java:
+        return self.spine[-1]
+
+    @property
+    def output_ids(self) -> frozenset[int]:
+        return frozenset(a.id for a in self.output)
+
+    def walk(self) -> Iterable[Node]:
+        """This node and all below it, outermost first; plans inside expressions are not children."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
