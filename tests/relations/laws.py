@@ -68,7 +68,7 @@ class View:
         self.query = query
         tables = {t: {"path": t, **({"primary_key": keys[t]} if keys and t in keys else {})} for t in schemas}
         config = load({"tables": tables, "views": {"v": {"query": query}}})
-        self.definition: Definition = define(self.spark, "v", config, self.schemas)
+        self.definition: Definition = define(self.spark, "v", config, self.schemas, {t: (keys or {}).get(t, []) for t in schemas})
 
     @property
     def catalyst(self) -> Catalyst:
