@@ -96,8 +96,8 @@ class Catalyst(Scala):
         """A DataFrame's optimised plan, the root of a view's tree."""
         return frame._jdf.queryExecution().optimizedPlan()
 
-    def census(self, plan: Java) -> list[tuple[str, Java]]:
-        """(class name, object) of every plan node and expression in the plan, those in subqueries included."""
+    def census(self, plan: Java, subqueries: bool = True) -> list[tuple[str, Java]]:
+        """(class name, object) of every plan node and expression in the plan, with those in its subqueries or without."""
         found: list[tuple[str, Java]] = []
         rest = [plan]
         while rest:
@@ -108,7 +108,7 @@ class Catalyst(Scala):
                 rest += self.list(java.expressions())
                 if java.nodeName() == "UnresolvedWith":
                     rest += self.list(java.innerChildren())
-            elif self.is_a(java, _PLAN_EXPRESSION):
+            elif subqueries and self.is_a(java, _PLAN_EXPRESSION):
                 rest.append(java.plan())
         return found
 

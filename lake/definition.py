@@ -23,9 +23,10 @@ from pyspark.sql import types as T
 from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.config import HIDDEN_PREFIX, Config, ViewConfig
 from lake.errors import ConfigError, DefinitionError
-from lake.keys import Key, with_key
-from lake.order_dependence import order_dependence
+from lake.keys import Carrying, Key, carrying
+from lake.nodes import Expression
 from lake.relations.base import Relation
+from lake.relations.scoped import scope
 from lake.relations.tree import build
 from lake.scala import Java
 from lake.tables import reason
@@ -65,9 +66,10 @@ class OutputColumn:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """What a view is. `columns` are the query's; `hidden` are key columns that the query does not select.
+    """What a view is. `columns` are the query's; `hidden` are columns of its key or scope that the query does not select.
 
-    `order_dependent`: why the result is not a function of the inputs as multisets, if it is not (trap 8).
+    `scope`: the columns by which rows are computed anew and compared with those that the view holds, where the result depends on the
+    order of rows (trap 8); empty where it does not, or where no columns bound what a change touches.
     """
 
     view: str
@@ -77,15 +79,25 @@ class Definition:
     columns: tuple[OutputColumn, ...]
     hidden: tuple[OutputColumn, ...]
     key: Key | None
-    order_dependent: str | None
+    scope: tuple[Expression, ...]
     fingerprint: Mapping[str, str]
+
+    @property
+    def table_columns(self) -> tuple[OutputColumn, ...]:
+        """All columns of the view's table: the query's, then the hidden ones."""
+        return self.columns + self.hidden
+
+    @property
+    def order_dependent(self) -> str:
+        """Why the view can't be refreshed from changes alone: its result depends on the order of rows, and it has no scope."""
+        return "" if self.scope else self.relation.order_dependent
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """The names of the key's columns in the view's table, hidden ones included; empty for a multiset."""
         if self.key is None:
             return ()
-        names = {c.attribute: c.name for c in reversed([*self.columns, *self.hidden])}
+        names = {c.attribute: c.name for c in reversed(self.table_columns)}
         return tuple(names[i] for i in self.key.ids)
 
 
@@ -130,18 +142,19 @@ def define(
         normal = catalyst.normal_form(optimised)
         primary_keys = {t: keys[t] for t in sources}
         _check_primary_keys(primary_keys, schemas)
-        node, key = with_key(catalyst.tree(optimised), catalyst, primary_keys)
-        relation = build(node, catalyst)
+        carried = carrying(catalyst.tree(optimised), catalyst, primary_keys)
+        relation = build(carried.node, catalyst)
+        hidden = _hidden(carried, columns, catalyst.schema_of(carried.node.spine[0]))
         return Definition(
             name,
             catalyst,
             relation,
             sources,
             columns,
-            _hidden(key, columns, catalyst.schema_of(node.spine[0]), [a.id for a in node.output]),
-            key,
-            order_dependence(relation, catalyst),
-            _fingerprint(spark, view, config, normal, columns, primary_keys),
+            hidden,
+            carried.key,
+            scope(relation, catalyst) if relation.order_dependent else (),
+            _fingerprint(spark, view, config, normal, [*columns, *hidden], primary_keys),
         )
     except (PySparkException, Py4JJavaError) as error:
         raise _worded(name, view, config, error) from error
@@ -265,11 +278,10 @@ def _unstorable(data_type: T.DataType) -> bool:
             return isinstance(data_type, T.NullType | T.CalendarIntervalType | T.DayTimeIntervalType | T.YearMonthIntervalType)
 
 
-def _hidden(key: Key | None, columns: Sequence[OutputColumn], schema: T.StructType, ids: Sequence[int]) -> tuple[OutputColumn, ...]:
-    if key is None:
-        return ()
-    types = dict(zip(ids, [f.dataType for f in schema.fields], strict=True))
-    missing = [i for i in key.ids if i not in {c.attribute for c in columns}]
+def _hidden(carried: Carrying, columns: Sequence[OutputColumn], schema: T.StructType) -> tuple[OutputColumn, ...]:
+    types = {a.id: f.dataType for a, f in zip(carried.node.output, schema.fields, strict=True)}
+    key = carried.key.ids if carried.key is not None else ()
+    missing = dict.fromkeys(i for i in [*key, *carried.scope] if i not in {c.attribute for c in columns})
     return tuple(OutputColumn(f"{HIDDEN_PREFIX}key_{n}", types[i], i) for n, i in enumerate(missing))
 
 

@@ -77,7 +77,7 @@ class Edits:
 
 def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
     """A frame of the tree's attributes under the view's column names: the query's columns, the hidden key, the weight."""
-    columns = [f"c{c.attribute} AS {quoted(c.name)}" for c in [*definition.columns, *definition.hidden]]
+    columns = [f"c{c.attribute} AS {quoted(c.name)}" for c in definition.table_columns]
     weight = [f"{weights.WEIGHT} AS {WEIGHT}"] if weights.is_weighted(frame) else []
     return frame.selectExpr(*columns, *weight)
 
@@ -172,7 +172,7 @@ def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
 
 def _by_row(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     """For each touched row as many of the table's equal rows as are wanted: how many, file and position."""
-    columns = edits.definition.columns
+    columns = edits.definition.table_columns
     named = [(weights.canonical(F.col(quoted(c.name)), c.data_type), c.name, f"sought_{i}", f"held_{i}") for i, c in enumerate(columns)]
     sought = touched.frame.select(_WANTED, *[encoded.alias(s) for encoded, _, s, _ in named])
     held = table.select(FILE, POSITION, *[encoded.alias(h) for encoded, _, _, h in named])

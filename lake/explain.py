@@ -16,8 +16,11 @@ def explain(definition: Definition, ways: Mapping[str, str]) -> Explanation:
     """The view's tree, operator by operator. `ways`: how each source's changes are read."""
     steps = tuple(_steps(definition.relation, 0))
     recomputed = [f"{s.operator} is recomputed, since {s.reason}" for s in steps if s.reason]
-    reasons = [f"it uses {definition.order_dependent}"] if definition.order_dependent else recomputed
-    return Explanation(definition.view, definition.key_names, not reasons, "; ".join(reasons), steps, dict(ways))
+    reasons = [f"it uses {definition.order_dependent}, under no key of its own"] if definition.order_dependent else recomputed
+    names = {c.attribute: c.name for c in reversed(definition.table_columns)}
+    scope = tuple(names[e.attribute] for e in definition.scope if e.attribute is not None)
+    warning = definition.relation.order_dependent
+    return Explanation(definition.view, definition.key_names, not reasons, "; ".join(reasons), steps, dict(ways), scope, warning)
 
 
 def _steps(relation: Relation, depth: int) -> Iterator[Step]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lake.catalyst import Catalyst
 from lake.nodes import Expression, Node
+from lake.order_dependence import order_dependence
 
 
 @dataclass(frozen=True)
@@ -22,21 +23,38 @@ class Key:
     declared: bool
 
 
-def with_key(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence[str]]) -> tuple[Node, Key | None]:
-    """The tree with its key among its output, and the key; (equivalent tree, None) where there is none."""
-    below = [with_key(child, catalyst, primary_keys) for child in node.children]
-    children, keys = [n for n, _ in below], [k for _, k in below]
+@dataclass(frozen=True)
+class Carrying:
+    """A tree equivalent to the query's, with its key and its scope among its output.
+
+    `scope`: attribute ids of the partitions of order-dependent windows, by which the view is refreshed (relations/scoped.py); groups
+    are in the key.
+    """
+
+    node: Node
+    key: Key | None
+    scope: tuple[int, ...] = ()
+
+
+def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence[str]]) -> Carrying:
+    """The tree with what its rows are told apart by among its output."""
+    below = [carrying(child, catalyst, primary_keys) for child in node.children]
+    children, keys = [b.node for b in below], [b.key for b in below]
     match node.kind:
-        case "Project" if keys[0] is not None:
-            return _projected(node, children, keys[0], catalyst)
+        case "Project":
+            return _projected(node, below[0], catalyst)
         case "Aggregate":
-            return _grouped(node, children, catalyst)
+            return Carrying(*_grouped(node, children, catalyst))
         case "Join":
-            return catalyst.over(node, children), _joined(node, children, keys, catalyst)
-        case "Filter" | "Sort" | "Window" | "Limit" | "BatchEvalPython" | "ArrowEvalPython":
-            return catalyst.over(node, children), keys[0]
+            one_sided = catalyst.join_type(node) in ("LeftSemi", "LeftAnti", "ExistenceJoin")
+            scope = below[0].scope if one_sided else below[0].scope + below[1].scope
+            return Carrying(catalyst.over(node, children), _joined(node, children, keys, catalyst), scope)
+        case "Window":
+            return Carrying(catalyst.over(node, children), keys[0], below[0].scope + _partition(node, catalyst))
+        case "Filter" | "Sort" | "Limit" | "BatchEvalPython" | "ArrowEvalPython":
+            return Carrying(catalyst.over(node, children), keys[0], below[0].scope)
         case _:
-            return (catalyst.over(node, node.children), None) if node.children else (node, _declared(node, primary_keys))
+            return Carrying(catalyst.over(node, node.children), None) if node.children else Carrying(node, _declared(node, primary_keys))
 
 
 def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | None:
@@ -45,15 +63,26 @@ def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | No
     return Key(tuple(names[c.lower()] for c in columns), True) if columns else None
 
 
-def _projected(node: Node, children: Sequence[Node], key: Key, catalyst: Catalyst) -> tuple[Node, Key]:
+def _partition(node: Node, catalyst: Catalyst) -> tuple[int, ...]:
+    if not order_dependence(node, catalyst):
+        return ()
+    return tuple(e.attribute for e in catalyst.expressions(node.plan.partitionSpec()) if e.plain and e.attribute is not None)
+
+
+def _projected(node: Node, below: Carrying, catalyst: Catalyst) -> Carrying:
     aliases: dict[int, int] = {}
     for output_id, java in catalyst.definitions(node).items():
         expression = catalyst.expression(java)
         if expression.plain and expression.attribute is not None:
             aliases.setdefault(expression.attribute, output_id)
-    missing = [a for a in children[0].output if a.id in key.ids and a.id not in aliases]
-    ids = tuple(aliases.get(i, i) for i in key.ids)
-    return catalyst.over(node, children, [a.java for a in missing]), Key(ids, key.declared)
+    key = below.key.ids if below.key is not None else ()
+    wanted = {*key, *below.scope}
+    missing = [a for a in below.node.output if a.id in wanted and a.id not in aliases]
+    ids, scope = (tuple(aliases.get(i, i) for i in found) for found in (key, below.scope))
+    declared = below.key is not None and below.key.declared
+    return Carrying(
+        catalyst.over(node, [below.node], [a.java for a in missing]), Key(ids, declared) if below.key is not None else None, scope
+    )
 
 
 def _grouped(node: Node, children: Sequence[Node], catalyst: Catalyst) -> tuple[Node, Key | None]:

@@ -32,11 +32,12 @@ from lake.inputs import Inputs, Until, capture, check_named, in_order, table_of
 from lake.plan import RefreshPlan, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import LostRaceError, Target
+from lake.relations import scoped
 from lake.relations.base import Reading
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import few_changes, make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import PinnedSources, Table, check_identity, expires_in, pin_at, snapshot_of, way_of
+from lake.tables import PinnedSources, Table, check_identity, expires_in, pin_at, quoted, snapshot_of, way_of
 from lake.view_table import (
     FEED,
     UNSAFE_SCHEMES,
@@ -260,19 +261,17 @@ class Lakehouse:
 
     def _change(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, current: Published) -> dict[str, Any]:
         definition = target.definition
-        held = current.pinned.rows()
         if decided.mode == "recompute":
             if not publish.same_schema(definition, current.pinned.schema):
                 return self._replace(target, stamp, reading, decided)
             refuse_broken(definition, reading.sources, self._declared_keys(definition))
-            frame: DataFrame | None = weights.consolidate(_difference(definition, reading, held))
+            frame: DataFrame | None = _difference(definition, reading, current)
         else:
-            changes = reading.changes_of(definition.relation, kept=False)
-            frame = weights.consolidate(changes.frame) if changes is not None else None
+            frame = _changes(definition, reading, current)
         if frame is None:
             publish.publish(target, stamp, None, reading)
             return _result(decided, decided.mode, 0, 0, 0)
-        rows = in_names(definition, frame)
+        rows = in_names(definition, weights.consolidate(frame))
         try:
             edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
             publish.publish(target, stamp, edits, reading)
@@ -379,11 +378,28 @@ class _Opened:
         self._state.lock.release()
 
 
-def _difference(definition: Definition, reading: Reading, held: DataFrame) -> DataFrame:
+def _changes(definition: Definition, reading: Reading, current: Published) -> DataFrame | None:
+    """The view's changes over the interval, not consolidated; None where there are none."""
+    if not definition.relation.order_dependent:
+        found = reading.changes_of(definition.relation, kept=False)
+        return found.frame if found is not None else None
+    try:
+        return scoped.changes(definition.relation, definition.scope, _held(definition, current), reading)
+    except scoped.EverythingTouchedError as everything:
+        reading.recomputed.append(str(everything))
+        return _difference(definition, reading, current)
+
+
+def _difference(definition: Definition, reading: Reading, current: Published) -> DataFrame:
     """The query at `until` minus what the view holds, as weighted rows over the tree's columns."""
-    columns = {c.name: f"c{c.attribute}" for c in [*definition.columns, *definition.hidden]}
-    old = held.select(*[held[f"`{n}`"].alias(c) for n, c in columns.items()])
-    return weights.subtract(definition.relation.snapshot(reading).select(*columns.values()), old)
+    old = _held(definition, current)
+    return weights.subtract(definition.relation.snapshot(reading).select(*old.columns), old)
+
+
+def _held(definition: Definition, current: Published) -> DataFrame:
+    """The rows that the view holds, in the tree's columns (each attribute once)."""
+    columns = {f"c{c.attribute}": c.name for c in reversed(definition.table_columns)}
+    return current.pinned.rows().selectExpr(*[f"{quoted(n)} AS {c}" for c, n in columns.items()])
 
 
 def _result(decided: RefreshPlan, mode: str, inserted: int, deleted: int, updated: int, reason: str = "") -> dict[str, Any]:

@@ -48,7 +48,8 @@ class Node:
     """One operator of the tree: its kind (Catalyst's node name), its children, and its spine.
 
     The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
-    sort. Only the innermost one's children are `children`.
+    sort. Only the innermost one's children are `children`. `order_dependent`: what in its expressions depends on the order of
+    rows (see order_dependence.py).
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Node:
     children: tuple[Node, ...]
     output: tuple[Attribute, ...]
     source: str | None = None
+    order_dependent: str = ""
 
     @property
     def plan(self) -> Java:

@@ -1,14 +1,14 @@
 """Which results are not functions of their inputs as multisets, though Spark calls them deterministic (trap 8).
 
 The order in which rows arrive shows in sums of floats (rounding), in collected lists, and wherever ties are broken at random.
-Computing the old side anew could then give a row that the view does not hold. Such a view is refreshed by computing it anew
-and publishing the difference to what it holds.
+Computing the old side anew could then give a row that the view does not hold. The old side of such an operator is what the view
+holds (relations/scoped.py), never what it would give now.
 """
 
 from __future__ import annotations
 
 from lake.catalyst import Catalyst
-from lake.relations.base import Relation
+from lake.nodes import Node
 from lake.scala import Java
 
 _ALWAYS = {
@@ -32,6 +32,7 @@ _ALWAYS = {
     "Lead": "lead",
     "NthValue": "nth_value",
     "PythonUDAF": "a Python aggregate",
+    "Product": "product",
 }
 _MOMENTS = frozenset(
     [
@@ -53,32 +54,33 @@ _MOMENTS = frozenset(
     ]
 )
 _SUMS = frozenset({"Sum", "Average", "TrySum", "TryAverage"})
+_SKETCHES = ("Hll", "Theta", "Kll", "Tuple", "ApproxTopK")
 
 
-def order_dependence(relation: Relation, catalyst: Catalyst) -> str | None:
-    """What in the tree depends on the order of rows, in words; None where nothing does."""
-    for plan in relation.node.spine:
+def order_dependence(node: Node, catalyst: Catalyst) -> str:
+    """What in the node's own expressions depends on the order of rows, in words; empty where nothing does."""
+    for plan in node.spine:
         for expression in catalyst.list(plan.expressions()):
-            for kind, java in catalyst.census(expression):
+            for kind, java in catalyst.census(expression, subqueries=False):
                 found = _named(kind, java)
-                if found is not None:
+                if found:
                     return found
-    if relation.node.kind == "Limit":
-        return "LIMIT, which breaks ties between equal sort keys at random"
-    for below in [*relation.children, *relation.subqueries.values()]:
-        found = order_dependence(below, catalyst)
-        if found is not None:
-            return found
-    return None
+    return "LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else ""
 
 
-def _named(kind: str, java: Java) -> str | None:
+def _named(kind: str, java: Java) -> str:
     if kind in _ALWAYS:
         return f"{_ALWAYS[kind]}, whose result depends on the order of rows"
-    if kind in _MOMENTS:
-        return f"{java.prettyName()}, which adds up floating-point numbers: their rounding depends on the order of rows"
-    if kind in _SUMS and str(java.child().dataType().typeName()) in ("float", "double"):
+    if kind in _MOMENTS or kind.startswith(_SKETCHES):
+        return f"{java.prettyName()}, whose rounding depends on the order of rows"
+    if kind in _SUMS and _adds_floats(kind, java):
         return f"{java.prettyName()} of floating-point numbers: their rounding depends on the order of rows"
     if kind == "SpecifiedWindowFrame" and str(java.frameType().toString()) == "RowFrame":
         return "a window frame of ROWS, which depends on the order of rows with equal sort keys"
-    return None
+    return ""
+
+
+def _adds_floats(kind: str, java: Java) -> bool:
+    """Whether it adds up doubles; an average of whole numbers does so, too, inside Spark."""
+    of = str(java.child().dataType().typeName())
+    return of in ("float", "double") or (kind in ("Average", "TryAverage") and of in ("byte", "short", "integer", "long"))

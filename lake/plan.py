@@ -24,7 +24,7 @@ class RefreshPlan:
     reason: str = ""
 
 
-def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], until: Snapshot, order_dependent: str | None) -> RefreshPlan:
+def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], until: Snapshot, order_dependent: str) -> RefreshPlan:
     """Plan a refresh. Raises DefinitionChangedError where the definition is another one, SourceError for a mixed move."""
     if published is None:
         return RefreshPlan(view, "build", None, until, "the view has not been built yet")
@@ -38,8 +38,8 @@ def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], unt
     if backwards:
         shown = ", ".join(f"{t} from version {published.snapshot[t]} to {until[t]}" for t in backwards)
         raise SourceError(f"A refresh of {view!r} to {until} would move {shown}. A view never moves back: give newer versions.")
-    if order_dependent is not None:
-        return RefreshPlan(view, "recompute", published.snapshot, until, f"the query uses {order_dependent}")
+    if order_dependent:
+        return RefreshPlan(view, "recompute", published.snapshot, until, f"the query uses {order_dependent}, under no key of its own")
     return RefreshPlan(view, "incremental", published.snapshot, until)
 
 

@@ -97,7 +97,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What each operator does on a refresh, and why. `incremental`: no operator is ever recomputed whole."""
+    """What each operator does on a refresh, and why. `incremental`: no operator is ever recomputed whole.
+
+    `warning`: what makes the result depend on the order of rows, empty where nothing does; `scope`: the columns under which rows are
+    then computed anew and compared with those that the view holds.
+    """
 
     view: str
     key: tuple[str, ...]
@@ -105,6 +109,8 @@ class Explanation:
     reason: str
     steps: tuple[Step, ...]
     sources: dict[str, str]
+    scope: tuple[str, ...] = ()
+    warning: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -112,7 +118,12 @@ class Explanation:
     def __str__(self) -> str:
         how = "incremental" if self.incremental else f"not incremental: {self.reason}"
         key = f"by the key ({', '.join(self.key)})" if self.key else "as a multiset (no key can be derived)"
-        lines = [f"{self.view}: {how}", f"published {key}", ""]
+        lines = [f"{self.view}: {how}", f"published {key}"]
+        if self.warning:
+            lines.append(f"not a function of its rows alone: it uses {self.warning} (an ORDER BY that leaves no ties makes it one)")
+        if self.scope:
+            lines.append(f"what changes is computed anew by ({', '.join(self.scope)}), and compared with what the view holds")
+        lines.append("")
         for step in self.steps:
             keys = f" by ({', '.join(step.keys)})" if step.keys else ""
             lines.append(f"{'  ' * step.depth}{step.operator}{keys}: {step.rule}")

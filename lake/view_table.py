@@ -109,7 +109,7 @@ def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
 
 def schema(definition: Definition) -> T.StructType:
     """The table's columns: the query's, then the hidden ones; all nullable."""
-    columns = [T.StructField(c.name, c.data_type, True) for c in [*definition.columns, *definition.hidden]]
+    columns = [T.StructField(c.name, c.data_type, True) for c in definition.table_columns]
     return T.StructType(columns)
 
 

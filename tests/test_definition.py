@@ -135,16 +135,34 @@ def test_a_temp_view_of_the_caller_is_neither_read_nor_touched(simple: TestLake)
     simple.spark.catalog.dropTempView("not_declared")
 
 
-def test_results_that_depend_on_the_order_of_rows_are_recomputed_and_explained(simple: TestLake) -> None:
+def test_results_that_depend_on_the_order_of_rows_are_explained_and_refreshed_by_their_keys(simple: TestLake) -> None:
     simple.view("v", "SELECT id, collect_list(s) AS l FROM a GROUP BY id")
-    simple.refresh("v")
-    simple.sql("INSERT INTO {a} VALUES (1, 'z', 1)")
-    result = simple.refresh("v")
+    simple.view("w", "SELECT collect_list(s) AS l FROM a")
+    for name in ("v", "w"):
+        simple.refresh(name)
+    simple.sql("INSERT INTO {a} VALUES (1, 'x', 1)")
+    assert simple.refresh("v").mode == "incremental"
+    simple.assert_exact("v")
+    explanation = simple.open.explain("v")
+    assert explanation.incremental
+    assert explanation.scope == ("id",)
+    assert "collect_list" in explanation.warning
+    result = simple.refresh("w")
     assert result.mode == "recompute"
     assert "collect_list" in result.reason
-    explanation = simple.open.explain("v")
-    assert not explanation.incremental
-    assert "collect_list" in explanation.reason
+    assert not simple.open.explain("w").incremental
+
+
+def test_rows_numbered_within_what_the_query_does_not_select(simple: TestLake) -> None:
+    simple.view("v", "SELECT v, row_number() OVER (PARTITION BY id ORDER BY v) AS n FROM a")
+    simple.refresh("v")
+    simple.sql("INSERT INTO {a} VALUES (1, 'z', 1), (NULL, 'n', 4), (NULL, 'm', 3)")
+    assert simple.refresh("v").mode == "incremental"
+    simple.assert_exact("v")
+    simple.sql("UPDATE {a} SET id = 1 WHERE id IS NULL")
+    simple.refresh("v")
+    simple.assert_exact("v")
+    assert simple.open.read("v").columns == ["v", "n"]
 
 
 def test_a_view_that_must_be_incremental_is_refused_where_it_is_not(simple: TestLake) -> None:

@@ -149,13 +149,18 @@ class Reading:
         for other in frames[1:]:
             frame = frame.unionByName(other)
         local = all(changes.local for changes, _ in parts)
-        if not local:
-            frame = frame.distinct()
+        if not local:  # many changes may still be of few keys
+            kept = self.keep_rows(frame.distinct())
+            frame, local = kept.frame, kept.local
         return Keys(tuple(parts[0][1]), frame, of_frame(frame, local), local)
 
 
 class Relation(ABC):
-    """One node of a view's tree with its child relations. Immutable; what a refresh computes is kept in its `Reading`."""
+    """One node of a view's tree with its child relations. Immutable; what a refresh computes is kept in its `Reading`.
+
+    `order_dependent`: what in it, or below it, makes its rows depend on the order of its inputs' rows, empty where nothing does: its
+    rows at `since` can then not be computed again, and `own_changes` must not be asked for (see scoped.py).
+    """
 
     rule = ""
     reason = ""
@@ -164,6 +169,8 @@ class Relation(ABC):
         self.node = node
         self.children = tuple(children)
         self.subqueries = dict(subqueries or {})
+        inner = (r.order_dependent for r in [*self.children, *self.subqueries.values()] if r.order_dependent)
+        self.order_dependent: str = node.order_dependent or next(inner, "")
 
     @property
     def output(self) -> tuple[Attribute, ...]:

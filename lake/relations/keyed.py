@@ -62,20 +62,21 @@ class Keyed(Relation):
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Only keys that the operator itself goes by reach its child; the rest is a semi join on its result."""
-        pushed = self._pushed(keys, reading.catalyst)
+        pushed = self.pushed(keys.on, reading.catalyst)
         if not pushed:
             rows = self.snapshot(reading)
         else:
             rows = self.run(reading, [self.children[0].lookup(keys.pick(pushed), reading)])
         return self.restricted(rows, keys, reading) if exact and len(pushed) < len(keys.on) else rows
 
-    def _pushed(self, keys: Keys, catalyst: Catalyst) -> dict[int, Expression]:
+    def pushed(self, on: Sequence[Expression], catalyst: Catalyst) -> dict[int, Expression]:
         """Position of a looked-up key → the operator's own key that it is."""
         definitions = catalyst.definitions(self.node) if self.node.kind == "Aggregate" else {}
         found = {}
-        for i, expression in enumerate(keys.on):
+        for i, expression in enumerate(on):
             below = catalyst.substituted(expression, definitions)
             for own in self.keys[0]:
-                if below.java.semanticEquals(own.java):
+                widened = own.plain and own.attribute == below.attribute
+                if widened or below.java.semanticEquals(own.java):
                     found[i] = own
         return found

@@ -8,6 +8,8 @@ Example: a filter x > 1 over {(1): -1, (2): +1} gives {(2): +1}.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from lake import weights
@@ -36,7 +38,7 @@ class Linear(Relation):
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Keys that can be said in terms of the child's columns are looked up there; what is left is a semi join here."""
-        pushed = self._pushed(keys, reading.catalyst)
+        pushed = self.pushed(keys.on, reading.catalyst)
         if not pushed:
             rows = self.snapshot(reading)
         else:
@@ -44,10 +46,10 @@ class Linear(Relation):
             rows = self.run(reading, [self.children[0].lookup(keys.pick(pushed), reading, child_exact)])
         return self.restricted(rows, keys, reading) if exact and len(pushed) < len(keys.on) else rows
 
-    def _pushed(self, keys: Keys, catalyst: Catalyst) -> dict[int, Expression]:
+    def pushed(self, on: Sequence[Expression], catalyst: Catalyst) -> dict[int, Expression]:
         """Position of a key → the same key over the child's output."""
         found = {}
-        for i, expression in enumerate(keys.on):
+        for i, expression in enumerate(on):
             below = self._below(expression, catalyst)
             if below is not None:
                 found[i] = below
@@ -83,11 +85,15 @@ class UnionAll(Relation):
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         frames = []
-        for child in self.children:
-            definitions = {a.id: b.java for a, b in zip(self.node.output, child.node.output, strict=True)}
-            below = {i: reading.catalyst.substituted(e, definitions) for i, e in enumerate(keys.on)}
-            frames.append(renamed(child.lookup(keys.pick(below), reading, exact), child.node.output, self.output))
+        for side, child in enumerate(self.children):
+            below = keys.pick(dict(enumerate(self.below(keys.on, side, reading.catalyst))))
+            frames.append(renamed(child.lookup(below, reading, exact), child.node.output, self.output))
         return _together(frames)
+
+    def below(self, on: Sequence[Expression], side: int, catalyst: Catalyst) -> list[Expression]:
+        """Expressions over the union as expressions over one of its children."""
+        definitions = {a.id: b.java for a, b in zip(self.node.output, self.children[side].node.output, strict=True)}
+        return [catalyst.substituted(e, definitions) for e in on]
 
 
 def _together(frames: list[DataFrame]) -> DataFrame:

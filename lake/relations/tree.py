@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lake.catalyst import Catalyst
 from lake.errors import DefinitionError
 from lake.nodes import Expression, Node
+from lake.order_dependence import order_dependence
 from lake.relations.base import Relation
 from lake.relations.joins import InnerJoin, KeyedJoin
 from lake.relations.keyed import Keyed
@@ -24,6 +27,7 @@ class _Builder:
         self.catalyst = catalyst
 
     def relation(self, node: Node, needed: frozenset[int]) -> Relation:
+        node = replace(node, order_dependent=order_dependence(node, self.catalyst))
         if not node.children:
             return self._leaf(node, needed)
         children = [self.relation(child, needed) for child in node.children]

@@ -17,6 +17,7 @@ from lake.catalyst import Catalyst
 from lake.config import load
 from lake.definition import Definition, define
 from lake.edits import in_names
+from lake.relations import scoped
 from lake.relations.base import Reading
 from lake.session import own_session
 from tests.lakes import frozen
@@ -86,15 +87,26 @@ class View:
         """What the relation says changed, consolidated, over the query's own columns."""
         sources = ListedSources(self.spark, self.schemas, since, until)
         with Reading(self.catalyst, sources, local_limit) as reading:
-            found = reading.changes_of(self.definition.relation)
+            found = self._scoped(since, reading) if self.definition.scope else self._changes(reading)
             if found is None:
                 return Counter()
-            rows = in_names(self.definition, found.frame).collect()
+            rows = in_names(self.definition, found).collect()
         width = len(self.definition.columns)
         counted: Counter[Any] = Counter()
         for row in rows:
             counted[frozen(tuple(row)[:width])] += row[-1]
         return Counter({row: n for row, n in counted.items() if n})
+
+    def _changes(self, reading: Reading) -> DataFrame | None:
+        found = reading.changes_of(self.definition.relation)
+        return found.frame if found is not None else None
+
+    def _scoped(self, since: dict[str, Rows], reading: Reading) -> DataFrame | None:
+        relation, on = self.definition.relation, self.definition.scope
+        with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
+            held = relation.snapshot(before)
+        columns = [f"c{i}" for i in dict.fromkeys(a.id for a in relation.output)]
+        return scoped.changes(relation, on, held.select(*columns), reading)
 
     def snapshot(self, tables: dict[str, Rows]) -> Counter[Any]:
         """What the relation says it holds."""

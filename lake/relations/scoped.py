@@ -1,0 +1,140 @@
+"""Rule 2 where the old side can't be computed again: the rows that the view holds are the old side.
+
+What depends on the order of rows (a sum of doubles, ties, trap 8) would give at `since`, computed now, perhaps another row than was
+published. A view's scope is a set of its columns that goes down to the keys of every such operator. Let K be the values of the
+scope under which anything may differ between `since` and `until`. Then
+
+    changes(view) = view.lookup(K, until) - held(K)
+
+Finding K asks no order-dependent relation for its rows at `since`: it comes from the changes of the relations below it, and across a
+join from the rows at `until` that the other side's changes match (where they differ at `since`, they are among K already).
+
+Example: avg(d) by g; Δ = {(g=1, d=0.5): +1}: K = {g=1}; the average of g=1 is computed now, and replaces the row that the view holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+
+from lake import weights
+from lake.catalyst import Catalyst
+from lake.nodes import Expression
+from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.joins import Join
+from lake.relations.keyed import Keyed
+from lake.relations.linear import Linear, UnionAll
+
+_Part = tuple[Changes, Sequence[Expression]]
+
+
+class EverythingTouchedError(Exception):
+    """All rows of the view may differ; the text says why."""
+
+
+def scope(relation: Relation, catalyst: Catalyst) -> tuple[Expression, ...]:
+    """The output columns that go down to the keys of every order-dependent operator; empty where there are none."""
+    outputs = [catalyst.expression(a.java) for a in dict.fromkeys(relation.output)]
+    usable = [e for e in outputs if catalyst.hashable(e)]
+    return tuple(usable[i] for i in sorted(_carried(relation, usable, catalyst)))
+
+
+def changes(relation: Relation, on: Sequence[Expression], held: DataFrame, reading: Reading) -> DataFrame | None:
+    """The relation's changes against the rows `held` at `since` (in the tree's columns), not consolidated; None where nothing moved.
+
+    Raises EverythingTouchedError where no keys bound what may differ.
+    """
+    parts = _touched(relation, on, reading)
+    if not parts:
+        return None
+    keys = reading.keys(parts).pick(dict(enumerate(on)))
+    new = relation.lookup(keys, reading)
+    old = relation.restricted(_narrowed(held, keys), keys, reading)
+    return weights.subtract(new.select(*held.columns), old)
+
+
+def _narrowed(held: DataFrame, keys: Keys) -> DataFrame:
+    """The held rows within the keys' ranges, so that files can be skipped."""
+    for expression, ranges in zip(keys.on, keys.ranges, strict=True):
+        if expression.plain and ranges is not None:
+            held = held.where(ranges.condition(f"c{expression.attribute}"))
+    return held
+
+
+def _carried(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> frozenset[int]:
+    """The positions of `on` that go down to the keys of every order-dependent operator in the relation."""
+    if not relation.order_dependent:
+        return frozenset(range(len(on)))
+    if isinstance(relation, Join):
+        return max((_across(relation, side, on, catalyst) for side in relation.walkable), key=len, default=frozenset())
+    found = frozenset(range(len(on)))
+    for child, pushed in zip(relation.children, _below(relation, on, catalyst), strict=True):
+        positions = list(pushed)
+        below = _carried(child, [pushed[i] for i in positions], catalyst)
+        found &= {positions[n] for n in below}
+    return found if relation.children else frozenset()
+
+
+def _across(join: Join, side: int, on: Sequence[Expression], catalyst: Catalyst) -> frozenset[int]:
+    """What of `on` lies on one side of a join and is carried there, where the other side's changes can be walked back to it."""
+    output = join.children[side].node.output_ids
+    own = [i for i, e in enumerate(on) if e.attribute is not None and e.references <= output]
+    carried = frozenset(own[n] for n in _carried(join.children[side], [on[i] for i in own], catalyst))
+    return carried if _links(join, side, catalyst) else frozenset()
+
+
+def _links(join: Join, side: int, catalyst: Catalyst) -> list[tuple[Expression, Expression]]:
+    """(own, other) for the equi-keys by which what was touched on the other side is found on this one."""
+    pairs = [(right, left) if side else (left, right) for left, right, _ in join.equi_keys]
+    carried = _carried(join.children[1 - side], [other for _, other in pairs], catalyst)
+    return [pairs[i] for i in sorted(carried)]
+
+
+def _below(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> list[Mapping[int, Expression]]:
+    """For each child, position → the expression over it that `on` is made of, where rows of other values can't play a part."""
+    match relation:
+        case Linear():
+            return [relation.pushed(on, catalyst)]
+        case UnionAll():
+            return [dict(enumerate(relation.below(on, side, catalyst))) for side in range(len(relation.children))]
+        case Keyed() if len(relation.children) == 1:
+            return [relation.pushed(on, catalyst)]
+        case _:
+            return [{} for _ in relation.children]
+
+
+def _touched(relation: Relation, on: Sequence[Expression], reading: Reading) -> list[_Part]:
+    """Changes and expressions over them whose values cover those of `on` under which rows of the relation may differ."""
+    if not relation.order_dependent:
+        found = reading.changes_of(relation)
+        return [(found, on)] if found is not None else []
+    if any(_moved(subquery, reading) for subquery in relation.subqueries.values()):
+        raise EverythingTouchedError(f"{relation.node.kind}: the value of a subquery may have changed")
+    if isinstance(relation, Join):
+        return _touched_join(relation, on, reading)
+    below = _below(relation, on, reading.catalyst)
+    return [
+        part
+        for child, pushed in zip(relation.children, below, strict=True)
+        for part in _touched(child, [pushed[i] for i in range(len(on))], reading)
+    ]
+
+
+def _touched_join(join: Join, on: Sequence[Expression], reading: Reading) -> list[_Part]:
+    wanted = frozenset(range(len(on)))
+    side = next(s for s in join.walkable if _across(join, s, on, reading.catalyst) == wanted)
+    child = join.children[side]
+    links = _links(join, side, reading.catalyst)
+    parts = _touched(child, on, reading)
+    driving = _touched(join.children[1 - side], [other for _, other in links], reading)
+    if driving:
+        keys = reading.keys(driving).pick({i: own for i, (own, _) in enumerate(links)})
+        parts.append((reading.keep_rows(child.lookup(keys, reading)), on))
+    return parts
+
+
+def _moved(relation: Relation, reading: Reading) -> bool:
+    if not relation.order_dependent:
+        return reading.changes_of(relation) is not None
+    return any(_moved(r, reading) for r in [*relation.children, *relation.subqueries.values()])
