@@ -125,18 +125,17 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
     with _answering() as lake:
         opened = lake(context)
         views = list(opened.config.views) if all_views else [_required(view)]
-        found = [_working(f"verifying {v}", partial(opened.verify, v)) for v in views]
+        found = [_working(f"verifying {v}", partial(opened.verify, v)).sampled(opened.config.samples) for v in views]
         if as_json:
-            _print_json([_sampled(d.to_json(), opened.config.samples) for d in found])
+            _print_json([d.to_json() for d in found])
         else:
             for d in found:
                 text = f"exact: {d.rows:,} rows at {d.snapshot}"
                 if not d.exact:
                     text = f"NOT exact at {d.snapshot}: {d.missing:,} rows missing, {d.surplus:,} too many (of {d.rows:,})"
                 _out.print(f"{d.view}: {text}", markup=False)
-                if opened.config.samples == "rows":
-                    for sample in d:
-                        _out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
+                for sample in d:
+                    _out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
         if any(not d.exact for d in found):
             raise typer.Exit(1)
 
@@ -247,10 +246,6 @@ def _print_results(results: list[Any], as_json: bool) -> None:
     for r in results:
         text = f"{r.view}: {r.mode}, +{r.rows_inserted:,} -{r.rows_deleted:,} rows, now at {r.until} ({r.seconds:.1f} s)"
         _out.print(text + (f"; {r.reason}" if r.reason else ""), markup=False)
-
-
-def _sampled(data: dict[str, Any], samples: str) -> dict[str, Any]:
-    return data if samples == "rows" else data | {"samples": []}
 
 
 def _print_json(data: Any) -> None:

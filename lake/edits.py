@@ -149,11 +149,11 @@ def repeated(definition: Definition, rows: DataFrame) -> DataFrame:
 
 def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> KeyViolationError:
     """The error for a declared key that the data breaks."""
-    shown = "; ".join(str(dict(zip(definition.key_names, s, strict=True))) for s in samples)
     return KeyViolationError(
         f"The key ({', '.join(definition.key_names)}) of view {definition.view!r}, derived from the declared primary keys of "
-        f"{', '.join(definition.sources)}, has more than one row for: {shown}. Nothing was published. Mend the data, or declare the "
-        "primary key that holds (or none) under `tables:`."
+        f"{', '.join(definition.sources)},",
+        [dict(zip(definition.key_names, s, strict=True)) for s in samples],
+        "Mend the data, or declare the primary key that holds (or none) under `tables:`.",
     )
 
 

@@ -4,6 +4,10 @@ Every error that Lakejoin raises on purpose is a `LakeError`. Its children are n
 text says what, with which value, what was there instead, and what to do. `exit_code` is what the command line ends with.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
 
 class LakeError(Exception):
     """Base of all errors that are meant for a person; `exit_code` 2: the request was wrong."""
@@ -23,6 +27,10 @@ class DefinitionChangedError(DefinitionError):
     """The view's definition, or a setting that changes its results, differs from what its table was built with."""
 
 
+class QueryError(LakeError):
+    """The view's query failed on the data, as it would from scratch: a division by zero, a cast, an overflow."""
+
+
 class SourceError(LakeError):
     """A source table is missing, is not a Delta table, was replaced, or can't be read."""
 
@@ -34,9 +42,18 @@ class ExpiredError(LakeError):
 
 
 class KeyViolationError(LakeError):
-    """The data breaks a declared primary key: names the view, the key and sample keys (exit code 1)."""
+    """The data breaks a declared primary key: names the view or table, the key and sample keys (exit code 1)."""
 
     exit_code = 1
+
+    def __init__(self, key: str, samples: Sequence[Mapping[str, object]], remedy: str) -> None:
+        self.key, self.samples, self.remedy = key, tuple(samples), remedy
+        shown = "; ".join(str(dict(s)) for s in self.samples) or "some keys (`samples: off` hides them)"
+        super().__init__(f"{key} has more than one row for: {shown}. Nothing was published. {remedy}")
+
+    def without_samples(self) -> KeyViolationError:
+        """The same error, showing no values."""
+        return KeyViolationError(self.key, (), self.remedy)
 
 
 class TargetError(LakeError):

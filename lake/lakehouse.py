@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,7 +28,7 @@ from lake.config import Config, load
 from lake.definition import Definition, define, named
 from lake.deltalog import Pinned, put_if_absent_problem
 from lake.edits import in_names, keyed, of_multiset
-from lake.errors import DefinitionError, KeyViolationError, TargetError
+from lake.errors import DefinitionError, InternalError, KeyViolationError, LakeError, QueryError, TargetError
 from lake.inputs import Inputs, Until, capture, check_named, in_order, table_of
 from lake.plan import RefreshPlan, plan
 from lake.primary_keys import refuse_broken
@@ -37,7 +38,7 @@ from lake.relations.base import Reading
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import few_changes, make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import PinnedSources, Table, check_identity, expires_in, pin_at, quoted, snapshot_of, way_of
+from lake.tables import PinnedSources, Table, check_identity, expires_in, pin_at, quoted, reason, snapshot_of, way_of
 from lake.view_table import (
     FEED,
     UNSAFE_SCHEMES,
@@ -199,6 +200,10 @@ class Lakehouse:
                     if attempt == publish.ATTEMPTS:
                         raise
                     continue
+                except KeyViolationError as error:
+                    raise error.without_samples() if self.config.samples == "off" else error from error.__cause__
+                except (PySparkException, Py4JJavaError) as error:
+                    raise _failed(view, error) from error
                 break
         found = RefreshResult(seconds=round(time.monotonic() - started, 3), **result)
         logger.info("refreshed", extra={"lakejoin": {"event": "refresh", **found.to_json()}})
@@ -376,6 +381,12 @@ class _Opened:
 
     def __exit__(self, *exc: object) -> None:
         self._state.lock.release()
+
+
+def _failed(view: str, error: Exception) -> LakeError:
+    if "LAKEJOIN_INTERNAL" in str(error):
+        return InternalError(f"View {view!r}: {reason(error)}. Nothing was written. Please report it with the view's definition.")
+    return QueryError(f"Computing view {view!r} failed: {reason(error)}. Nothing was written. Mend the data or the query.")
 
 
 def _changes(definition: Definition, reading: Reading, current: Published) -> DataFrame | None:

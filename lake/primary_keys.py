@@ -26,8 +26,8 @@ def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mappin
         columns = [F.col(quoted(c)) for c in key]
         broken = sources.rows(table).groupBy(*columns).agg(F.count(F.lit(1)).alias(_ROWS)).where(F.col(_ROWS) > 1).drop(_ROWS).take(SAMPLES)
         if broken:
-            shown = "; ".join(str(row.asDict()) for row in broken)
             raise KeyViolationError(
-                f"The declared primary key ({', '.join(key)}) of {table} has more than one row for: {shown}. Nothing was published. Mend "
-                f"the data, or change `tables.{table}.primary_key` in the configuration."
+                f"The declared primary key ({', '.join(key)}) of {table}",
+                [row.asDict() for row in broken],
+                f"Mend the data, or change `tables.{table}.primary_key` in the configuration.",
             )

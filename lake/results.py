@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lake.snapshots import Snapshot
@@ -41,7 +41,8 @@ class Difference:
 class Differences:
     """The view against the query run from scratch at its snapshot. Empty (and so false) where the view is exact.
 
-    `missing` and `surplus` count rows with their multiplicity; `samples` are some of them.
+    `missing` and `surplus` count rows with their multiplicity; `samples` are some of them; `key`: the columns that tell them apart, if
+    the view has such.
     """
 
     view: str
@@ -50,6 +51,7 @@ class Differences:
     missing: int
     surplus: int
     samples: tuple[Difference, ...]
+    key: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -60,6 +62,13 @@ class Differences:
 
     def __iter__(self) -> Iterator[Difference]:
         return iter(self.samples)
+
+    def sampled(self, how: str) -> Differences:
+        """With whole rows ("rows"), with their keys only ("keys"; none where there is no key), or without samples ("off")."""
+        if how == "rows":
+            return self
+        shown = [Difference(s.weight, {k: s.row[k] for k in self.key}) for s in self.samples if self.key and how == "keys"]
+        return replace(self, samples=tuple(shown))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"snapshot": dict(self.snapshot), "exact": self.exact, "samples": [asdict(s) for s in self.samples]}

@@ -5,6 +5,7 @@ Nothing here goes through relations or catalyst: what is judged must not judge i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from py4j.protocol import Py4JError
@@ -18,7 +19,7 @@ from lake.errors import ExpiredError
 from lake.results import Difference, Differences
 from lake.snapshots import Snapshot
 from lake.tables import reason
-from lake.view_table import Published, visible
+from lake.view_table import KEY, Published, visible
 
 _SAMPLES = 5
 
@@ -39,7 +40,8 @@ def verify(spark: SparkSession, view: str, config: Config, tables: Mapping[str, 
         samples = tuple(Difference(row[0], row[1].asDict()) for row in found.take(_SAMPLES))
     finally:
         differing.unpersist()
-    return Differences(view, current.stamp.snapshot, held.count(), counts[0] or 0, counts[1] or 0, samples)
+    key = tuple(json.loads(current.pinned.properties.get(KEY, "[]")))
+    return Differences(view, current.stamp.snapshot, held.count(), counts[0] or 0, counts[1] or 0, samples, key)
 
 
 def from_scratch(spark: SparkSession, view: str, config: Config, tables: Mapping[str, DataFrame]) -> DataFrame:

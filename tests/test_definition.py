@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lake import open_lake
-from lake.errors import ConfigError, DefinitionChangedError, DefinitionError, SourceError
+from lake.errors import ConfigError, DefinitionChangedError, DefinitionError, QueryError, SourceError
 from tests.lakes import TestLake, multiset
 
 A = "SELECT * FROM VALUES (1, 'x', 10), (2, 'y', 20) t(id, s, v)"
@@ -133,6 +133,19 @@ def test_a_temp_view_of_the_caller_is_neither_read_nor_touched(simple: TestLake)
         simple.refresh("w")
     simple.spark.catalog.dropTempView("a")
     simple.spark.catalog.dropTempView("not_declared")
+
+
+def test_a_query_that_fails_on_the_data_says_so_and_leaves_the_view_as_it_was(simple: TestLake) -> None:
+    simple.view("v", "SELECT id, 10 / v AS q FROM a")
+    simple.refresh("v")
+    held = multiset(simple.open.read("v"))
+    simple.sql("INSERT INTO {a} VALUES (7, 'z', 0)")
+    with pytest.raises(QueryError, match=r"Computing view 'v' failed: .*DIVIDE_BY_ZERO.*Nothing was written"):
+        simple.refresh("v")
+    assert multiset(simple.open.read("v")) == held
+    simple.sql("DELETE FROM {a} WHERE id = 7")
+    simple.refresh("v")
+    simple.assert_exact("v")
 
 
 def test_results_that_depend_on_the_order_of_rows_are_explained_and_refreshed_by_their_keys(simple: TestLake) -> None:

@@ -67,6 +67,7 @@ class View:
         self.spark = own_session(spark)
         self.schemas = {t: spark.createDataFrame([], ddl).schema for t, ddl in schemas.items()}
         self.query = query
+        self.recomputed: list[str] = []
         tables = {t: {"path": t, **({"primary_key": keys[t]} if keys and t in keys else {})} for t in schemas}
         config = load({"tables": tables, "views": {"v": {"query": query}}})
         self.definition: Definition = define(self.spark, "v", config, self.schemas, {t: (keys or {}).get(t, []) for t in schemas})
@@ -87,7 +88,8 @@ class View:
         """What the relation says changed, consolidated, over the query's own columns."""
         sources = ListedSources(self.spark, self.schemas, since, until)
         with Reading(self.catalyst, sources, local_limit) as reading:
-            found = self._scoped(since, reading) if self.definition.scope else self._changes(reading)
+            found = self._changes(since, reading)
+            self.recomputed = list(reading.recomputed)
             if found is None:
                 return Counter()
             rows = in_names(self.definition, found).collect()
@@ -97,16 +99,21 @@ class View:
             counted[frozen(tuple(row)[:width])] += row[-1]
         return Counter({row: n for row, n in counted.items() if n})
 
-    def _changes(self, reading: Reading) -> DataFrame | None:
-        found = reading.changes_of(self.definition.relation)
-        return found.frame if found is not None else None
-
-    def _scoped(self, since: dict[str, Rows], reading: Reading) -> DataFrame | None:
+    def _changes(self, since: dict[str, Rows], reading: Reading) -> DataFrame | None:
         relation, on = self.definition.relation, self.definition.scope
+        if not relation.order_dependent:
+            found = reading.changes_of(relation)
+            return found.frame if found is not None else None
         with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
             held = relation.snapshot(before)
         columns = [f"c{i}" for i in dict.fromkeys(a.id for a in relation.output)]
-        return scoped.changes(relation, on, held.select(*columns), reading)
+        try:
+            if on:
+                return scoped.changes(relation, on, held.select(*columns), reading)
+            reading.recomputed.append(f"no scope: {relation.order_dependent}")
+        except scoped.EverythingTouchedError as everything:
+            reading.recomputed.append(str(everything))
+        return weights.subtract(relation.snapshot(reading).select(*columns), held.select(*columns))
 
     def snapshot(self, tables: dict[str, Rows]) -> Counter[Any]:
         """What the relation says it holds."""
