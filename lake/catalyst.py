@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +64,8 @@ class Catalyst(Scala):
         self._expand, self._generate, self._aggregate = plans.Expand, plans.Generate, plans.Aggregate
         self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
         self._empty = self.seq([])
+        self.aggregate_functions = expressions.aggregate
+        self._ansi = self._jvm.org.apache.spark.sql.catalyst.expressions.EvalMode.ANSI()
         self._jvm_id = self._new_id().jvmId()
 
     # -- definitions ------------------------------------------------------------------------------------------------
@@ -177,11 +180,21 @@ class Catalyst(Scala):
         spine = [plan]
         for outer in reversed(node.spine[:-1]):
             spine.insert(0, outer.withNewChildren(self.seq([spine[0]])))
-        return Node(node.kind, tuple(spine), tuple(children), self.attributes(spine[0].output()), node.source)
+        return replace(node, spine=tuple(spine), children=tuple(children), output=self.attributes(spine[0].output()))
+
+    def aggregate(self, node: Node, outputs: Sequence[Java]) -> Node:
+        """An aggregate of the same groups with other output columns."""
+        plan = self._aggregate(node.plan.groupingExpressions(), self.seq(outputs), node.plan.child(), node.plan.hint())
+        return replace(node, spine=(plan,), output=self.attributes(plan.output()))
+
+    def projection(self, outputs: Sequence[Java], child: Node) -> Node:
+        """A Project over a node."""
+        plan = self._project(outputs, child.spine[0])
+        return Node("Project", (plan,), (child,), self.attributes(plan.output()))
 
     def named(self, expression: Expression) -> Java:
         """The expression as an output column: itself where it is one, else under a name of its own."""
-        return expression.java if expression.plain else self._alias(expression.java, "key")
+        return expression.java if expression.plain else self.alias(expression.java, "key")
 
     def subquery_plans(self, node: Node) -> list[tuple[Java, Java]]:
         """(expression, plan) for each subquery that hides in the node's expressions (trap 1)."""
@@ -218,8 +231,8 @@ class Catalyst(Scala):
         """The expressions evaluated over the frame's rows, under the given names; `keep`: beside its own columns."""
         carried: list[Java] = []
         plan = self._bound(frame, carried)
-        own = [self._alias(a, name) for a, name in zip(self.list(plan.output()), frame.columns, strict=True)] if keep else []
-        made = [self._alias(e.java, name) for name, e in expressions.items()]
+        own = [self.alias(a, name) for a, name in zip(self.list(plan.output()), frame.columns, strict=True)] if keep else []
+        made = [self.alias(e.java, name) for name, e in expressions.items()]
         return self._frame(self._project(own + made, plan))
 
     def with_children(self, plan: Java, children: list[Java], carried: list[Java]) -> Java:
@@ -241,10 +254,10 @@ class Catalyst(Scala):
         aliases = []
         for attribute, name in zip(self.list(plan.output()), frame.columns, strict=True):
             if name == weights.WEIGHT:
-                alias = self._alias(attribute, name)
+                alias = self.alias(attribute, name)
                 carried.append(alias.toAttribute())
             else:
-                alias = self._alias(attribute, name, int(name[1:]))
+                alias = self.alias(attribute, name, int(name[1:]))
             aliases.append(alias)
         return self._project(aliases, plan)
 
@@ -264,7 +277,7 @@ class Catalyst(Scala):
         def fill(expression: Java) -> Java:
             if self.is_a(expression, _PLAN_EXPRESSION) and expression.exprId().id() in rows:
                 return expression.withNewPlan(rows[expression.exprId().id()]._jdf.queryExecution().analyzed())
-            return self._rebuilt(expression, fill)
+            return self.rebuilt(expression, fill)
 
         return self._map_expressions(plan, fill)
 
@@ -311,12 +324,16 @@ class Catalyst(Scala):
     def substituted(self, expression: Expression, definitions: Mapping[int, Java]) -> Expression:
         """The expression with attributes replaced by the expressions that define them (by attribute id)."""
 
-        def replace(java: Java) -> Java:
+        def substitute(java: Java) -> Java:
             if java.getClass().getSimpleName() == "AttributeReference":
                 return definitions.get(java.exprId().id(), java)
-            return self._rebuilt(java, replace)
+            return self.rebuilt(java, substitute)
 
-        return self.expression(replace(expression.java))
+        return self.expression(substitute(expression.java))
+
+    def cast(self, java: Java, ddl: str) -> Java:
+        """The expression cast to a type, raising where it does not fit."""
+        return self._cast(java, self._data_type(ddl), self.none, self._ansi)
 
     def definitions(self, node: Node) -> dict[int, Java]:
         """Attribute id → the expression over the child that defines it, for a Project's or an Aggregate's output."""
@@ -385,7 +402,8 @@ class Catalyst(Scala):
                 found.append(expression)
         return found
 
-    def _rebuilt(self, java: Java, change: Callable[[Java], Java]) -> Java:
+    def rebuilt(self, java: Java, change: Callable[[Java], Java]) -> Java:
+        """The expression with `change` applied to each of its children."""
         children = self.list(java.children())
         return java.withNewChildren(self.seq([change(c) for c in children])) if children else java
 
@@ -406,7 +424,7 @@ class Catalyst(Scala):
         Local rows cost no job to read again, let the optimiser fold what is done to them, and are always broadcast.
         """
         analysed = frame._jdf.queryExecution().analyzed()
-        limited = self._frame(self._local_limit(self._literal(limit + 1), analysed))._jdf.queryExecution()
+        limited = self._frame(self._local_limit(self.literal(limit + 1), analysed))._jdf.queryExecution()
         plan = limited.optimizedPlan()
         if plan.nodeName() == "LocalRelation" and plan.data().size() <= limit:
             return DataFrame(frame._jdf, self.spark), int(plan.data().size())
@@ -418,9 +436,16 @@ class Catalyst(Scala):
         local = self._local_relation(output, data, False, self.none)
         return self._frame(local).toDF(*frame.columns), len(rows)
 
-    def _literal(self, value: int) -> Java:
-        integer = self._jvm.org.apache.spark.sql.types.DataType.fromDDL("int")
-        return self._literal_class(value, integer)
+    def literal(self, value: int) -> Java:
+        """A whole number as an expression."""
+        return self._literal_class(value, self._data_type("int"))
+
+    def new_id(self) -> Java:
+        """An expression id that no other expression has."""
+        return self._new_id()
+
+    def _data_type(self, ddl: str) -> Java:
+        return self._jvm.org.apache.spark.sql.types.DataType.fromDDL(ddl)
 
     # -- records ----------------------------------------------------------------------------------------------------
 
@@ -440,7 +465,8 @@ class Catalyst(Scala):
     def _project(self, expressions: Sequence[Java], child: Java) -> Java:
         return self._project_class(self.seq(expressions), child)
 
-    def _alias(self, expression: Java, name: str, attribute_id: int | None = None) -> Java:
+    def alias(self, expression: Java, name: str, attribute_id: int | None = None) -> Java:
+        """The expression under a name, with an id of its own or a given one."""
         expr_id = self._new_id() if attribute_id is None else self._expr_id(attribute_id, self._jvm_id)
         return self._alias_class(expression, name, expr_id, self._empty, self.none, self._empty)
 

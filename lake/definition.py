@@ -24,7 +24,9 @@ from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.config import HIDDEN_PREFIX, Config, ViewConfig
 from lake.errors import ConfigError, DefinitionError
 from lake.keys import Carrying, Key, carrying
+from lake.measures import split
 from lake.nodes import Expression
+from lake.relations.additive import aggregate_of
 from lake.relations.base import Relation
 from lake.relations.scoped import scope
 from lake.relations.tree import build
@@ -69,7 +71,8 @@ class Definition:
     """What a view is. `columns` are the query's; `hidden` are columns of its key or scope that the query does not select.
 
     `scope`: the columns by which rows are computed anew and compared with those that the view holds, where the result depends on the
-    order of rows (trap 8); empty where it does not, or where no columns bound what a change touches.
+    order of rows (trap 8); empty where it does not, or where no columns bound what a change touches. `added`: where sums and counts are
+    added onto the rows that the view holds, the aggregate's columns → the tree's output that carries them.
     """
 
     view: str
@@ -80,6 +83,7 @@ class Definition:
     hidden: tuple[OutputColumn, ...]
     key: Key | None
     scope: tuple[Expression, ...]
+    added: Mapping[int, int]
     fingerprint: Mapping[str, str]
 
     @property
@@ -142,8 +146,9 @@ def define(
         normal = catalyst.normal_form(optimised)
         primary_keys = {t: keys[t] for t in sources}
         _check_primary_keys(primary_keys, schemas)
-        carried = carrying(catalyst.tree(optimised), catalyst, primary_keys)
+        carried = carrying(split(catalyst.tree(optimised), catalyst), catalyst, primary_keys)
         relation = build(carried.node, catalyst)
+        aggregate = aggregate_of(relation)
         hidden = _hidden(carried, columns, catalyst.schema_of(carried.node.spine[0]))
         return Definition(
             name,
@@ -154,6 +159,7 @@ def define(
             hidden,
             carried.key,
             scope(relation, catalyst) if relation.order_dependent else (),
+            {} if aggregate is None else dict(zip([a.id for a in aggregate.output], carried.scope, strict=True)),
             _fingerprint(spark, view, config, normal, [*columns, *hidden], primary_keys),
         )
     except (PySparkException, Py4JJavaError) as error:

@@ -27,8 +27,8 @@ class Key:
 class Carrying:
     """A tree equivalent to the query's, with its key and its scope among its output.
 
-    `scope`: attribute ids of the partitions of order-dependent windows, by which the view is refreshed (relations/scoped.py); groups
-    are in the key.
+    `scope`: attribute ids by which the view is refreshed from what it holds: the partitions of order-dependent windows
+    (relations/scoped.py; groups are in the key), or all columns of an aggregate that is added up (relations/additive.py).
     """
 
     node: Node
@@ -44,7 +44,8 @@ def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
         case "Project":
             return _projected(node, below[0], catalyst)
         case "Aggregate":
-            return Carrying(*_grouped(node, children, catalyst))
+            grouped, key = _grouped(node, children, catalyst)
+            return Carrying(grouped, key, tuple(a.id for a in grouped.output) if node.measures else ())
         case "Join":
             one_sided = catalyst.join_type(node) in ("LeftSemi", "LeftAnti", "ExistenceJoin")
             scope = below[0].scope if one_sided else below[0].scope + below[1].scope

@@ -23,7 +23,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake import explain, publish, verify, weights
+from lake import explain, publish, verify, view_changes, weights
 from lake.config import Config, load
 from lake.definition import Definition, define, named
 from lake.deltalog import Pinned, put_if_absent_problem
@@ -33,12 +33,11 @@ from lake.inputs import Inputs, Until, capture, check_named, in_order, table_of
 from lake.plan import RefreshPlan, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import LostRaceError, Target
-from lake.relations import scoped
 from lake.relations.base import Reading
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import few_changes, make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import PinnedSources, Table, check_identity, expires_in, pin_at, quoted, reason, snapshot_of, way_of
+from lake.tables import PinnedSources, Table, check_identity, expires_in, pin_at, reason, snapshot_of, way_of
 from lake.view_table import (
     FEED,
     UNSAFE_SCHEMES,
@@ -270,9 +269,9 @@ class Lakehouse:
             if not publish.same_schema(definition, current.pinned.schema):
                 return self._replace(target, stamp, reading, decided)
             refuse_broken(definition, reading.sources, self._declared_keys(definition))
-            frame: DataFrame | None = _difference(definition, reading, current)
+            frame: DataFrame | None = view_changes.difference(definition, current.pinned.rows(), reading)
         else:
-            frame = _changes(definition, reading, current)
+            frame = view_changes.changes(definition, current.pinned.rows(), reading)
         if frame is None:
             publish.publish(target, stamp, None, reading)
             return _result(decided, decided.mode, 0, 0, 0)
@@ -387,30 +386,6 @@ def _failed(view: str, error: Exception) -> LakeError:
     if "LAKEJOIN_INTERNAL" in str(error):
         return InternalError(f"View {view!r}: {reason(error)}. Nothing was written. Please report it with the view's definition.")
     return QueryError(f"Computing view {view!r} failed: {reason(error)}. Nothing was written. Mend the data or the query.")
-
-
-def _changes(definition: Definition, reading: Reading, current: Published) -> DataFrame | None:
-    """The view's changes over the interval, not consolidated; None where there are none."""
-    if not definition.relation.order_dependent:
-        found = reading.changes_of(definition.relation, kept=False)
-        return found.frame if found is not None else None
-    try:
-        return scoped.changes(definition.relation, definition.scope, _held(definition, current), reading)
-    except scoped.EverythingTouchedError as everything:
-        reading.recomputed.append(str(everything))
-        return _difference(definition, reading, current)
-
-
-def _difference(definition: Definition, reading: Reading, current: Published) -> DataFrame:
-    """The query at `until` minus what the view holds, as weighted rows over the tree's columns."""
-    old = _held(definition, current)
-    return weights.subtract(definition.relation.snapshot(reading).select(*old.columns), old)
-
-
-def _held(definition: Definition, current: Published) -> DataFrame:
-    """The rows that the view holds, in the tree's columns (each attribute once)."""
-    columns = {f"c{c.attribute}": c.name for c in reversed(definition.table_columns)}
-    return current.pinned.rows().selectExpr(*[f"{quoted(n)} AS {c}" for c, n in columns.items()])
 
 
 def _result(decided: RefreshPlan, mode: str, inserted: int, deleted: int, updated: int, reason: str = "") -> dict[str, Any]:

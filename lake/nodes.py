@@ -43,13 +43,29 @@ class Expression:
         return str(self.java.sql())
 
 
+@dataclass(frozen=True)
+class Measure:
+    """A column of an aggregate that can be added up (see measures.py): `kind` is rows, count, sum, min or max; of a sum, `count` is the
+    attribute id of the number of values in it, and `scale` that of its type."""
+
+    id: int
+    kind: str
+    data_type: str
+    scale: int
+    count: int | None = None
+
+    @property
+    def column(self) -> str:
+        return column_name(self.id)
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """One operator of the tree: its kind (Catalyst's node name), its children, and its spine.
 
     The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
     sort. Only the innermost one's children are `children`. `order_dependent`: what in its expressions depends on the order of
-    rows (see order_dependence.py).
+    rows (see order_dependence.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
     """
 
     kind: str
@@ -58,6 +74,7 @@ class Node:
     output: tuple[Attribute, ...]
     source: str | None = None
     order_dependent: str = ""
+    measures: tuple[Measure, ...] = ()
 
     @property
     def plan(self) -> Java:

@@ -68,6 +68,12 @@ def order_dependence(node: Node, catalyst: Catalyst) -> str:
     return "LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else ""
 
 
+def anywhere(node: Node, catalyst: Catalyst) -> bool:
+    """Whether anything in the node, below it, or in its subqueries depends on the order of rows."""
+    inner = [*node.children, *[catalyst.tree(plan) for _, plan in catalyst.subquery_plans(node)]]
+    return bool(order_dependence(node, catalyst)) or any(anywhere(n, catalyst) for n in inner)
+
+
 def _named(kind: str, java: Java) -> str:
     if kind in _ALWAYS:
         return f"{_ALWAYS[kind]}, whose result depends on the order of rows"

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from lake import weights
 from lake.catalyst import Catalyst
-from lake.nodes import Attribute, Expression, Node
+from lake.nodes import Attribute, Expression, Node, column_name
 from lake.relations.ranges import Ranges, equality, of_frame
 
 
@@ -65,6 +65,13 @@ class Keys:
         """The keys of some of the expressions, given as position → the same expression over another relation."""
         frame = self.frame.select(*[F.col(f"k{i}").alias(f"k{n}") for n, i in enumerate(picked)])
         return replace(self, on=tuple(picked.values()), frame=frame, ranges=tuple(self.ranges[i] for i in picked))
+
+    def narrowed(self, rows: DataFrame) -> DataFrame:
+        """Stored rows within the keys' ranges, so that files can be skipped; `on` are columns of theirs."""
+        for expression, ranges in zip(self.on, self.ranges, strict=True):
+            if expression.plain and ranges is not None:
+                rows = rows.where(ranges.condition(column_name(expression.attribute)))  # type: ignore[arg-type]
+        return rows
 
     def without_nulls(self, null_safe: Sequence[bool]) -> Keys:
         """The keys that can match in a join: no NULL, but in columns that the join compares null-safe."""

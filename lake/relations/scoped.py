@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Expression
-from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.base import Changes, Reading, Relation
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.linear import Linear, UnionAll
@@ -50,16 +50,8 @@ def changes(relation: Relation, on: Sequence[Expression], held: DataFrame, readi
         return None
     keys = reading.keys(parts).pick(dict(enumerate(on)))
     new = relation.lookup(keys, reading)
-    old = relation.restricted(_narrowed(held, keys), keys, reading)
+    old = relation.restricted(keys.narrowed(held), keys, reading)
     return weights.subtract(new.select(*held.columns), old)
-
-
-def _narrowed(held: DataFrame, keys: Keys) -> DataFrame:
-    """The held rows within the keys' ranges, so that files can be skipped."""
-    for expression, ranges in zip(keys.on, keys.ranges, strict=True):
-        if expression.plain and ranges is not None:
-            held = held.where(ranges.condition(f"c{expression.attribute}"))
-    return held
 
 
 def _carried(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> frozenset[int]:

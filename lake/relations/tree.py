@@ -8,6 +8,7 @@ from lake.catalyst import Catalyst
 from lake.errors import DefinitionError
 from lake.nodes import Expression, Node
 from lake.order_dependence import order_dependence
+from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
 from lake.relations.joins import InnerJoin, KeyedJoin
 from lake.relations.keyed import Keyed
@@ -43,6 +44,8 @@ class _Builder:
             inner = self.catalyst.join_type(node) in ("Inner", "Cross")
             return (InnerJoin if inner else KeyedJoin)(node, children, subqueries, catalyst=self.catalyst)
         keys, reason = self._keys(node)
+        if node.measures:
+            return AddedAggregate(node, children, subqueries, keys=keys)
         return Keyed(node, children, subqueries, keys=[keys] + [[]] * (len(children) - 1), reason=reason)
 
     def _leaf(self, node: Node, needed: frozenset[int]) -> Relation:

@@ -12,12 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from lake import weights
+from lake import view_changes, weights
 from lake.catalyst import Catalyst
 from lake.config import load
 from lake.definition import Definition, define
 from lake.edits import in_names
-from lake.relations import scoped
 from lake.relations.base import Reading
 from lake.session import own_session
 from tests.lakes import frozen
@@ -88,7 +87,9 @@ class View:
         """What the relation says changed, consolidated, over the query's own columns."""
         sources = ListedSources(self.spark, self.schemas, since, until)
         with Reading(self.catalyst, sources, local_limit) as reading:
-            found = self._changes(since, reading)
+            with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
+                held = in_names(self.definition, self.definition.relation.snapshot(before))
+            found = view_changes.changes(self.definition, held, reading)
             self.recomputed = list(reading.recomputed)
             if found is None:
                 return Counter()
@@ -98,22 +99,6 @@ class View:
         for row in rows:
             counted[frozen(tuple(row)[:width])] += row[-1]
         return Counter({row: n for row, n in counted.items() if n})
-
-    def _changes(self, since: dict[str, Rows], reading: Reading) -> DataFrame | None:
-        relation, on = self.definition.relation, self.definition.scope
-        if not relation.order_dependent:
-            found = reading.changes_of(relation)
-            return found.frame if found is not None else None
-        with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
-            held = relation.snapshot(before)
-        columns = [f"c{i}" for i in dict.fromkeys(a.id for a in relation.output)]
-        try:
-            if on:
-                return scoped.changes(relation, on, held.select(*columns), reading)
-            reading.recomputed.append(f"no scope: {relation.order_dependent}")
-        except scoped.EverythingTouchedError as everything:
-            reading.recomputed.append(str(everything))
-        return weights.subtract(relation.snapshot(reading).select(*columns), held.select(*columns))
 
     def snapshot(self, tables: dict[str, Rows]) -> Counter[Any]:
         """What the relation says it holds."""

@@ -108,8 +108,8 @@ SCOPED = {
     "first_row_of_a_key": "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY v DESC, id) AS r FROM a) WHERE r = 1",
     "lag_and_running_sum": """SELECT s, v, lag(v) OVER (PARTITION BY s ORDER BY v, id) AS l,
         sum(v) OVER (PARTITION BY s ORDER BY v, id ROWS UNBOUNDED PRECEDING) AS t FROM a""",
-    "average": "SELECT s, avg(v) AS m FROM a GROUP BY s",
-    "average_by_what_is_not_selected": "SELECT avg(v) AS m FROM a GROUP BY s",
+    "average": "SELECT s, avg(v) AS m FROM a GROUP BY s HAVING count(*) < 3",
+    "average_by_what_is_not_selected": "SELECT avg(v) AS m FROM a GROUP BY s HAVING count(*) < 3",
     "sum_of_doubles": "SELECT s, id, sum(CAST(v AS double)) AS d FROM a GROUP BY s, id HAVING count(*) < 3",
     "collected": "SELECT upper(s) AS u, sort_array(collect_list(v)) AS l FROM a GROUP BY upper(s)",
     "joined_with_averages": "SELECT a.id, a.s, g.m FROM a JOIN (SELECT id, avg(w) AS m FROM b GROUP BY id) g ON a.id = g.id",
@@ -127,10 +127,30 @@ SCOPED = {
 UNSCOPED = {
     "averages_of_averages": "SELECT m, avg(n) AS a FROM (SELECT s, avg(v) AS m, count(*) AS n FROM a GROUP BY s) GROUP BY m",
     "averages_fully_joined": "SELECT g.m, b.w FROM (SELECT id, avg(v) AS m FROM a GROUP BY id) g FULL JOIN b ON g.id = b.id",
-    "average_of_all": "SELECT avg(v) AS m FROM a",
+    "average_of_all": "SELECT avg(CAST(v AS double)) AS m FROM a",
     "rows_numbered": "SELECT v, row_number() OVER (ORDER BY v, id) AS r FROM a",
 }
-QUERIES |= SCOPED
+# sums, counts, averages and extremes at the root, added onto what the view holds
+ADDED = {
+    "added": "SELECT s, count(*) AS n, sum(v) AS t, avg(v) AS m, count(v) AS c FROM a GROUP BY s",
+    "added_decimals": "SELECT k, sum(x) AS t, avg(x) AS m, sum(x) FILTER (WHERE x > 2) AS f FROM c GROUP BY k",
+    "added_expressions": "SELECT sum(v) / count(*) AS q, upper(s) AS u, sum(v) + 1 AS t FROM a GROUP BY s ORDER BY u",
+    "added_globally": "SELECT count(*) AS n, sum(w) AS t, avg(w) AS m FROM b",
+    "added_over_joins": "SELECT b.id, sum(a.v * b.w) AS t, avg(b.w) AS m FROM a JOIN b ON a.id = b.id GROUP BY b.id",
+    "added_over_outer_joins": "SELECT a.s, count(b.w) AS n, sum(b.w) AS t FROM a LEFT JOIN b ON a.id = b.id GROUP BY a.s",
+    "extremes": "SELECT s, min(v) AS lo, max(v) AS hi, max(id) AS i FROM a GROUP BY s",
+    "extremes_of_decimals_and_strings": "SELECT max(k) AS k, min(x) AS x FROM c",
+    "distinct_added": "SELECT DISTINCT s, v FROM a",
+    "groups_only": "SELECT id FROM b GROUP BY id",
+}
+NOT_ADDED = {
+    "having": "SELECT s, count(*) AS n FROM a GROUP BY s HAVING count(*) > 1",
+    "sums_of_doubles": "SELECT s, sum(CAST(v AS double)) AS t FROM a GROUP BY s",
+    "distinct_counts": "SELECT s, count(DISTINCT v) AS n FROM a GROUP BY s",
+    "joined_after": "SELECT g.n, b.w FROM (SELECT id, count(*) AS n FROM a GROUP BY id) g JOIN b ON g.id = b.id",
+    "subquery_above": "SELECT s, count(*) + (SELECT max(w) FROM b) AS n FROM a GROUP BY s",
+}
+QUERIES |= SCOPED | ADDED | NOT_ADDED
 
 
 FAST = [
@@ -153,6 +173,8 @@ FAST = [
     "window",
     "scalar_subquery",
     "order_by_limit",
+    "added",
+    "extremes",
     "row_number_by_what_is_not_selected",
     "averages_with_a_row_of_another_key",
 ]
@@ -186,6 +208,13 @@ def test_what_depends_on_the_order_of_rows_is_refreshed_by_a_scope_where_there_i
     definition = View(spark, SCHEMAS, {**SCOPED, **UNSCOPED}[name]).definition
     assert definition.relation.order_dependent
     assert bool(definition.scope) == (name in SCOPED)
+
+
+@pytest.mark.parametrize("name", [*ADDED, *NOT_ADDED])
+def test_sums_and_counts_are_added_where_the_aggregate_is_the_root(spark: SparkSession, name: str) -> None:
+    view = View(spark, SCHEMAS, {**ADDED, **NOT_ADDED}[name])
+    assert bool(view.definition.added) == (name in ADDED)
+    view.assert_law(BEFORE, AFTER)
 
 
 def test_a_subquery_above_which_rows_are_numbered_touches_everything(spark: SparkSession) -> None:

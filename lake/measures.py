@@ -1,0 +1,129 @@
+"""An aggregate as columns that can be added up, and a projection over them that gives the query's own.
+
+    sum(x), avg(x), count(y) by g   →   project(sum / n, ...)  over  count(*), sum(x), count(x), count(y) by g
+
+Which aggregates can: counts, sums and averages of whole numbers and decimals, min and max, without DISTINCT. An average is
+evaluated from its sum and count by Spark's own expression. See relations/additive.py for the rule, which is trap 10's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lake.catalyst import Catalyst
+from lake.nodes import Measure, Node
+from lake.order_dependence import anywhere
+from lake.scala import Java
+
+_WHOLE = frozenset({"byte", "short", "integer", "long"})
+_COMPARED = _WHOLE | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
+
+
+def split(node: Node, catalyst: Catalyst) -> Node:
+    """The tree with the aggregate at its root (or under projections) split in two; the same tree where it can't be added up."""
+    if catalyst.subquery_plans(node):
+        return node
+    if node.kind in ("Project", "Sort"):
+        child = split(node.children[0], catalyst)
+        return node if child is node.children[0] else catalyst.over(node, [child])
+    if node.kind != "Aggregate" or anywhere(node.children[0], catalyst):
+        return node
+    groups = catalyst.expressions(node.plan.groupingExpressions())
+    if not all(g.plain and catalyst.hashable(g) and not catalyst.is_session(g) for g in groups):
+        return node
+    try:
+        return _Split(node, catalyst).node()
+    except _UnsupportedError:
+        return node
+
+
+class _UnsupportedError(Exception):
+    """An aggregate function that can't be added up."""
+
+
+class _Split:
+    def __init__(self, node: Node, catalyst: Catalyst) -> None:
+        self.whole, self.catalyst = node, catalyst
+        self.package = catalyst.aggregate_functions
+        self.aliases: list[tuple[Java, Java]] = []  # (aggregate expression, its output)
+        self.measures: list[Measure] = []
+
+    def node(self) -> Node:
+        plan, catalyst = self.whole.plan, self.catalyst
+        self.rows()
+        outputs = [self.replaced(e) for e in catalyst.list(plan.aggregateExpressions())]
+        named = [*catalyst.list(plan.groupingExpressions()), *[alias for _, alias in self.aliases]]
+        below = catalyst.aggregate(self.whole, named)
+        return catalyst.projection(outputs, replace(below, measures=tuple(self.measures)))
+
+    def replaced(self, java: Java) -> Java:
+        """The expression with each aggregate in it replaced by what it is made of."""
+        if java.getClass().getSimpleName() == "AggregateExpression":
+            return self.value(java)
+        return self.catalyst.rebuilt(java, self.replaced)
+
+    def value(self, aggregate: Java) -> Java:
+        function = aggregate.aggregateFunction()
+        kind = str(function.getClass().getSimpleName())
+        if aggregate.isDistinct():
+            raise _UnsupportedError
+        match kind:
+            case "Count":
+                plain = aggregate.filter().isEmpty() and all(
+                    c.foldable() and not c.nullable() for c in self.catalyst.list(function.children())
+                )
+                return self.rows() if plain else self.measure("count", aggregate)
+            case "Sum" if _exact(function.child()):
+                return self.sum(aggregate, function.child(), aggregate)
+            case "Average" if _exact(function.child()):
+                return self.average(aggregate, function)
+            case "Min" | "Max" if _type(function.child()) in _COMPARED or _type(function.child()).startswith("decimal"):
+                return self.measure(kind.lower(), aggregate)
+            case _:
+                raise _UnsupportedError
+
+    def average(self, aggregate: Java, function: Java) -> Java:
+        child, whole = function.child(), _type(function.child()) in _WHOLE
+        summed = self.package.Sum(self.catalyst.cast(child, "decimal(20,0)") if whole else child)
+        total = self.sum(aggregate, child, self._like(aggregate, summed))
+        buffers = self.catalyst.list(function.aggBufferAttributes())
+        values = [self.catalyst.cast(total, "double") if whole else total, self.count(aggregate, child)]
+        if [v.dataType().json() for v in values] != [b.dataType().json() for b in buffers]:
+            raise _UnsupportedError
+        expression = self.catalyst.expression(function.evaluateExpression())
+        return self.catalyst.substituted(expression, {b.exprId().id(): v for b, v in zip(buffers, values, strict=True)}).java
+
+    def sum(self, aggregate: Java, child: Java, summed: Java) -> Java:
+        count = int(self.count(aggregate, child).exprId().id())
+        return self.measure("sum", summed, count)
+
+    def count(self, aggregate: Java, child: Java) -> Java:
+        return self.measure("count", self._like(aggregate, self.package.Count(self.catalyst.seq([child]))))
+
+    def rows(self) -> Java:
+        one = self.catalyst.literal(1)
+        return self.measure("rows", self.package.Count(self.catalyst.seq([one])).toAggregateExpression())
+
+    def measure(self, kind: str, aggregate: Java, count: int | None = None) -> Java:
+        """The output column of an aggregate, one for equal ones."""
+        for known, alias in self.aliases:
+            if known.semanticEquals(aggregate):
+                return alias.toAttribute()
+        alias = self.catalyst.alias(aggregate, kind)
+        self.aliases.append((aggregate, alias))
+        data_type = aggregate.dataType()
+        scale = int(data_type.scale()) if _type(aggregate).startswith("decimal") else 0
+        self.measures.append(Measure(int(alias.exprId().id()), kind, str(data_type.sql()), scale, count))
+        return alias.toAttribute()
+
+    def _like(self, aggregate: Java, function: Java) -> Java:
+        """Another function under the same FILTER."""
+        return aggregate.copy(function, aggregate.mode(), False, aggregate.filter(), self.catalyst.new_id())
+
+
+def _type(java: Java) -> str:
+    return str(java.dataType().typeName())
+
+
+def _exact(java: Java) -> bool:
+    return _type(java) in _WHOLE or _type(java).startswith("decimal")

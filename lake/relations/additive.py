@@ -1,0 +1,155 @@
+"""Sums and counts added onto the rows that the view holds, where an aggregate is the view's root under projections (trap 10).
+
+Let g be the groups of the child's changes Δ⁺ - Δ⁻ (rows that come, rows that go). The view carries, hidden where the query does not
+select them, what its aggregates are made of: count(*), and for each argument x the count of its values and their sum. Then
+
+    new(g) = held(g) + agg(Δ⁺)(g) - agg(Δ⁻)(g)                column by column, by Spark's own aggregate on both sides
+    changes = project(new) - held(g)
+
+No other row of the group is read. A group whose count(*) is 0 is gone; a sum whose count of values is 0 is NULL. The smallest of
+a group stays smallest until it is deleted (as the largest does): such a group is looked up and computed anew. Exact for whole
+numbers and decimals; a sum of doubles would drift (trap 8), and is not done so.
+
+Example: held (g=1, n=2, sum=30), Δ = {(1, 5): +1, (1, 10): -1}: (g=1, n=2, sum=25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lake import weights
+from lake.nodes import Expression, Measure, Node, column_name
+from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.keyed import Keyed
+
+_SIGN, _STALE = "sign", "stale"
+
+
+class AddedAggregate(Keyed):
+    """An aggregate at a view's root; `measures` are its columns beside the groups."""
+
+    def __init__(
+        self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, keys: Sequence[Expression]
+    ) -> None:
+        super().__init__(node, children, subqueries, keys=[keys])
+        assert node.measures
+        self.measures = node.measures
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        return "added onto the rows that the view holds; looked up where the smallest or largest of a group goes"
+
+
+def aggregate_of(relation: Relation) -> AddedAggregate | None:
+    """The view's aggregate, where its root is one under projections."""
+    while not isinstance(relation, AddedAggregate) and len(relation.children) == 1:
+        relation = relation.children[0]
+    return relation if isinstance(relation, AddedAggregate) else None
+
+
+def changes(root: Relation, carried: Mapping[int, int], held: DataFrame, reading: Reading) -> DataFrame | None:
+    """The view's changes against the rows `held` at `since`, not consolidated; None where nothing moved.
+
+    `carried`: the aggregate's groups and measures (attribute ids) → the root's output that carries them.
+    """
+    aggregate = aggregate_of(root)
+    assert aggregate is not None
+    delta = reading.changes_of(aggregate.children[0])
+    if delta is None:
+        return None
+    keys = reading.keys([(delta, aggregate.keys[0])]) if aggregate.keys[0] else None
+    old = held if keys is None else _held_of(root, aggregate, carried, keys, held, reading)
+    renamed = [F.col(column_name(carried[a.id])).alias(a.column) for a in aggregate.output]
+    parts = [old.select(*renamed).withColumn(_SIGN, F.lit(0)), *_signed(aggregate, delta, reading)]
+    new = _anew(aggregate, reading.keep_rows(_added(aggregate, parts)), reading)
+    return weights.subtract(_projected(root, aggregate, new, reading).select(*held.columns), old)
+
+
+def _held_of(
+    root: Relation, aggregate: AddedAggregate, carried: Mapping[int, int], keys: Keys, held: DataFrame, reading: Reading
+) -> DataFrame:
+    outputs = {a.id: a for a in root.output}
+    groups = {i: e.attribute for i, e in enumerate(aggregate.keys[0])}
+    own = keys.pick({i: reading.catalyst.expression(outputs[carried[g]].java) for i, g in groups.items() if g is not None})
+    return root.restricted(own.narrowed(held), own, reading)
+
+
+def _signed(aggregate: AddedAggregate, delta: Changes, reading: Reading) -> list[DataFrame]:
+    """The aggregate of the rows that come (sign 1), and of those that go (sign -1)."""
+    found = []
+    for sign in (1, -1):
+        rows = weights.weighted(delta.frame, sign).where(F.col(weights.WEIGHT) > 0)
+        found.append(aggregate.run(reading, [weights.to_rows(rows, "an aggregate's changes")]).withColumn(_SIGN, F.lit(sign)))
+    return found
+
+
+def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame]) -> DataFrame:
+    """held + come - gone for each group, with `stale` where an extreme may have gone."""
+    frame = parts[0]
+    for part in parts[1:]:
+        frame = frame.unionByName(part)
+    measured = {m.id for m in aggregate.measures}
+    groups = [a.column for a in aggregate.output if a.id not in measured]
+    columns = [c for m in aggregate.measures for c in _summed(m)]
+    stale = [_extreme_went(m) for m in aggregate.measures if m.kind in ("min", "max")]
+    grouped = frame.groupBy(*groups).agg(*columns, F.greatest(F.lit(False), F.lit(False), *stale).alias(_STALE))
+    kept = grouped if not groups else grouped.where(F.col(_rows_of(aggregate).column) > 0)
+    return kept.select(*groups, *[_finished(m) for m in aggregate.measures], _STALE)
+
+
+def _rows_of(aggregate: AddedAggregate) -> Measure:
+    return next(m for m in aggregate.measures if m.kind == "rows")
+
+
+def _summed(measure: Measure) -> list[Column]:
+    value, sign = F.col(measure.column), F.col(_SIGN)
+    match measure.kind:
+        case "min" | "max":
+            function = F.min if measure.kind == "min" else F.max
+            return [function(F.when(sign >= 0, value)).alias(measure.column)]
+        case "sum":
+            wide = F.coalesce(value, F.lit(0)).cast(f"decimal(38,{measure.scale})")
+            return [F.sum(F.when(sign < 0, -wide).otherwise(wide)).alias(measure.column)]
+        case _:
+            return [F.sum(F.when(sign < 0, -value).otherwise(value)).alias(measure.column)]
+
+
+def _extreme_went(measure: Measure) -> Column:
+    """Whether a row that goes was (or equals) the extreme of those held; that of those that come does not matter."""
+    value, sign = F.col(measure.column), F.col(_SIGN)
+    function = F.min if measure.kind == "min" else F.max
+    held, gone = function(F.when(sign >= 0, value)), function(F.when(sign < 0, value))
+    return F.coalesce(gone <= held if measure.kind == "min" else gone >= held, gone.isNotNull())
+
+
+def _finished(measure: Measure) -> Column:
+    if measure.kind != "sum":
+        return F.col(measure.column)
+    present = F.col(column_name(measure.count)) > 0  # type: ignore[arg-type]
+    return F.when(present, F.col(measure.column)).cast(measure.data_type).alias(measure.column)
+
+
+def _anew(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFrame:
+    """The added rows, with those groups looked up whose extreme went."""
+    if not any(m.kind in ("min", "max") for m in aggregate.measures):
+        return added.frame.drop(_STALE)
+    stale = reading.keep(added.frame.where(_STALE).drop(_STALE))
+    fresh = added.frame.where(~F.col(_STALE)).drop(_STALE)
+    if stale is None:
+        return fresh
+    child = aggregate.children[0]
+    if aggregate.keys[0]:
+        own = [reading.catalyst.expression(e.java) for e in aggregate.keys[0]]
+        rows = child.lookup(reading.keys([(stale, own)]).pick(dict(enumerate(own))), reading)
+    else:
+        rows = child.snapshot(reading)
+    return fresh.unionByName(aggregate.run(reading, [rows]))
+
+
+def _projected(relation: Relation, aggregate: AddedAggregate, rows: DataFrame, reading: Reading) -> DataFrame:
+    if relation is aggregate:
+        return rows
+    return relation.run(reading, [_projected(relation.children[0], aggregate, rows, reading)])

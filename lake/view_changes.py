@@ -1,0 +1,47 @@
+"""A view's changes over an interval, by the rule that fits it: its tree's own, or against the rows that it holds.
+
+none of its operators needs stored rows   changes(root)                       relations/base.py
+sums and counts at its root               added onto the rows held            relations/additive.py
+it depends on the order of rows           computed anew by its scope          relations/scoped.py
+neither                                   the query at `until` - rows held
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from lake import weights
+from lake.definition import Definition
+from lake.relations import additive, scoped
+from lake.relations.base import Reading
+from lake.tables import quoted
+
+
+def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
+    """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the rows that the view holds."""
+    relation = definition.relation
+    if definition.added:
+        return additive.changes(relation, definition.added, held(definition, table), reading)
+    if not relation.order_dependent:
+        found = reading.changes_of(relation, kept=False)
+        return found.frame if found is not None else None
+    if not definition.scope:
+        reading.recomputed.append(f"it uses {relation.order_dependent}, under no key of its own")
+        return difference(definition, table, reading)
+    try:
+        return scoped.changes(relation, definition.scope, held(definition, table), reading)
+    except scoped.EverythingTouchedError as everything:
+        reading.recomputed.append(str(everything))
+        return difference(definition, table, reading)
+
+
+def difference(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame:
+    """The query at `until` minus what the view holds, as weighted rows in the tree's columns."""
+    old = held(definition, table)
+    return weights.subtract(definition.relation.snapshot(reading).select(*old.columns), old)
+
+
+def held(definition: Definition, table: DataFrame) -> DataFrame:
+    """The rows of the view's table in the tree's columns (each attribute once)."""
+    columns = {f"c{c.attribute}": c.name for c in reversed(definition.table_columns)}
+    return table.selectExpr(*[f"{quoted(n)} AS {c}" for c, n in columns.items()])
