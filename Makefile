@@ -6,7 +6,7 @@ EVENTS ?= 100000
 SEED ?= 42
 SECONDS ?= 60
 
-.PHONY: help setup demo demo-flights test test-fast lint bench clean lock
+.PHONY: help setup demo demo-flights test test-fast fuzz lint bench clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -25,6 +25,9 @@ test: $(VENV)/.development ## Run all tests
 
 test-fast: $(VENV)/.development ## Run the fast tier (under 3 minutes on two cores)
 	$(BIN)/python -m pytest -m "not slow"
+
+fuzz: $(VENV)/.development ## Random queries and histories against Spark from scratch (SECONDS, SEED)
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED)
 
 lint: $(VENV)/.development ## Ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -73,6 +73,7 @@ def test_reformatting_changes_nothing_and_another_query_is_refused_until_rebuilt
     simple.assert_exact("v")
 
 
+@pytest.mark.slow
 def test_another_time_zone_is_another_definition(simple: TestLake) -> None:
     simple.view("v", "SELECT id, CAST(timestamp_micros(v) AS string) AS t FROM a")
     simple.refresh("v")
@@ -82,6 +83,7 @@ def test_another_time_zone_is_another_definition(simple: TestLake) -> None:
         open_lake(simple.config, spark=other).refresh("v")
 
 
+@pytest.mark.slow
 def test_a_column_that_the_view_gains_from_its_source_is_a_changed_definition(simple: TestLake) -> None:
     simple.view("v", "SELECT * FROM a")
     simple.refresh("v")
@@ -90,6 +92,7 @@ def test_a_column_that_the_view_gains_from_its_source_is_a_changed_definition(si
         simple.refresh("v")
 
 
+@pytest.mark.slow
 def test_a_function_of_dataframes_is_a_view(
     simple: TestLake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +124,7 @@ def test_a_primary_key_column_that_is_missing_names_the_columns(simple: TestLake
         simple.refresh("v")
 
 
+@pytest.mark.slow
 def test_a_temp_view_of_the_caller_is_neither_read_nor_touched(simple: TestLake) -> None:
     simple.spark.sql("SELECT 1 AS mine").createOrReplaceTempView("a")
     simple.spark.sql("SELECT 1 AS mine").createOrReplaceTempView("not_declared")
@@ -135,6 +139,7 @@ def test_a_temp_view_of_the_caller_is_neither_read_nor_touched(simple: TestLake)
     simple.spark.catalog.dropTempView("not_declared")
 
 
+@pytest.mark.slow
 def test_a_query_that_fails_on_the_data_says_so_and_leaves_the_view_as_it_was(simple: TestLake) -> None:
     simple.view("v", "SELECT id, 10 / v AS q FROM a")
     simple.refresh("v")
@@ -148,6 +153,7 @@ def test_a_query_that_fails_on_the_data_says_so_and_leaves_the_view_as_it_was(si
     simple.assert_exact("v")
 
 
+@pytest.mark.slow
 def test_results_that_depend_on_the_order_of_rows_are_explained_and_refreshed_by_their_keys(simple: TestLake) -> None:
     simple.view("v", "SELECT id, collect_list(s) AS l FROM a GROUP BY id")
     simple.view("w", "SELECT collect_list(s) AS l FROM a")
@@ -166,6 +172,7 @@ def test_results_that_depend_on_the_order_of_rows_are_explained_and_refreshed_by
     assert not simple.open.explain("w").incremental
 
 
+@pytest.mark.slow
 def test_rows_numbered_within_what_the_query_does_not_select(simple: TestLake) -> None:
     simple.view("v", "SELECT v, row_number() OVER (PARTITION BY id ORDER BY v) AS n FROM a")
     simple.refresh("v")

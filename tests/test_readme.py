@@ -16,6 +16,7 @@ from tests.lakes import FEED
 README = Path(__file__).parent.parent / "README.md"
 
 
+@pytest.mark.slow
 def test_the_first_view_of_the_readme(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = README.read_text()
     monkeypatch.chdir(tmp_path)

@@ -29,6 +29,7 @@ AFTER: dict[str, Rows] = {
     "b": [(1, 100), (1, 100), (1, 101), (3, 201), (None, 0), (None, 1), (5, 7)],
     "c": [("x", Decimal("1.10"), [1, 2]), ("y", Decimal("2.01"), [4]), (None, None, None), ("w", Decimal("9.99"), [5, 5])],
 }
+EMPTY: dict[str, Rows] = {t: [] for t in SCHEMAS}
 NOT_IN = "SELECT * FROM a WHERE v NOT IN (SELECT w FROM b WHERE w IS NOT NULL)"
 
 QUERIES = {
@@ -187,20 +188,13 @@ def test_snapshot_until_is_snapshot_since_plus_changes(spark: SparkSession, name
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
-def test_law_holds_whichever_tables_moved(spark: SparkSession, name: str) -> None:
+def test_law_holds_whichever_tables_moved_for_many_changes_and_down_to_empty_tables(spark: SparkSession, name: str) -> None:
     view = View(spark, SCHEMAS, QUERIES[name])
-    view.assert_law(AFTER, BEFORE)
-    for table in view.definition.sources:
+    sources = view.definition.sources
+    for table in sources if len(sources) > 1 else ():
         view.assert_law(BEFORE, {**BEFORE, table: AFTER[table]})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", QUERIES)
-def test_law_holds_for_changes_too_many_to_be_local_and_to_empty_tables(spark: SparkSession, name: str) -> None:
-    view = View(spark, SCHEMAS, QUERIES[name])
-    view.assert_law(AFTER, BEFORE, local_limit=0)
-    empty: dict[str, Rows] = {t: [] for t in SCHEMAS}
-    view.assert_law(AFTER, empty)
+    view.assert_law(AFTER, BEFORE, local_limit=0)  # changes too many to be local
+    view.assert_law(AFTER, EMPTY)
 
 
 @pytest.mark.parametrize("name", [*SCOPED, *UNSCOPED])
@@ -212,9 +206,7 @@ def test_what_depends_on_the_order_of_rows_is_refreshed_by_a_scope_where_there_i
 
 @pytest.mark.parametrize("name", [*ADDED, *NOT_ADDED])
 def test_sums_and_counts_are_added_where_the_aggregate_is_the_root(spark: SparkSession, name: str) -> None:
-    view = View(spark, SCHEMAS, {**ADDED, **NOT_ADDED}[name])
-    assert bool(view.definition.added) == (name in ADDED)
-    view.assert_law(BEFORE, AFTER)
+    assert bool(View(spark, SCHEMAS, QUERIES[name]).definition.added) == (name in ADDED)
 
 
 def test_a_subquery_above_which_rows_are_numbered_touches_everything(spark: SparkSession) -> None:
