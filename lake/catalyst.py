@@ -56,6 +56,7 @@ class Catalyst(Scala):
         self._session = spark._jsparkSession
         super().__init__(self._jvm)
         self._sources: dict[int, str] = {}
+        self._sessions: dict[int, Java] = {}  # ids of columns that Spark marks as session windows, and the mark
         expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
         plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
         self._alias_class, self._literal_class, self._cast = expressions.Alias, expressions.Literal, expressions.Cast
@@ -63,7 +64,7 @@ class Catalyst(Scala):
         self._project_class, self._local_limit, self._local_relation = plans.Project, plans.LocalLimit, plans.LocalRelation
         self._expand, self._generate, self._aggregate = plans.Expand, plans.Generate, plans.Aggregate
         self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
-        self._empty = self.seq([])
+        self._empty, self._unmarked = self.seq([]), self.seq([_SESSION])
         self.aggregate_functions = expressions.aggregate
         self._ansi = self._jvm.org.apache.spark.sql.catalyst.expressions.EvalMode.ANSI()
         self._jvm_id = self._new_id().jvmId()
@@ -159,15 +160,35 @@ class Catalyst(Scala):
 
     def tree(self, plan: Java) -> Node:
         """The node tree of an optimised logical plan."""
+        if "session_window" in str(plan.toString()):
+            named = [java for kind, java in self.census(plan) if kind in ("AttributeReference", "Alias")]
+            self._sessions |= {java.exprId().id(): java.metadata() for java in named if java.metadata().contains(_SESSION)}
+        return self._node(plan)
+
+    def _node(self, plan: Java) -> Node:
         kind, spine = plan.nodeName(), [plan]
         if kind in LIMITS:
-            while spine[-1].nodeName() in LIMITS:
-                spine.append(spine[-1].children().head())
-            if spine[-1].nodeName() != "Sort":
-                spine.pop()
-            kind = "Limit"
-        children = tuple(self.tree(child) for child in self.list(spine[-1].children()))
+            plan, spine = self._limited(plan)
+            kind = plan.nodeName() if plan.nodeName() == "Project" else "Limit"
+        children = tuple(self._node(child) for child in self.list(spine[-1].children()))
         return Node(kind, tuple(spine), children, self.attributes(plan.output()), self.source_of(plan))
+
+    def _limited(self, plan: Java) -> tuple[Java, list[Java]]:
+        """A LIMIT with the sort below it as one spine. Columns that it is sorted by and that are projected away in between are
+        projected away above: (Project, [Project]) over the LIMIT."""
+        limits = [plan]
+        while limits[-1].children().head().nodeName() in LIMITS:
+            limits.append(limits[-1].children().head())
+        below = limits[-1].children().head()
+        if below.nodeName() == "Sort":
+            return plan, [*limits, below]
+        if below.nodeName() == "Project" and below.child().nodeName() == "Sort" and not self.subquery_expressions(below):
+            inner = below.child()
+            for limit in reversed(limits):
+                inner = limit.withNewChildren(self.seq([inner]))
+            outer = below.withNewChildren(self.seq([inner]))
+            return outer, [outer]
+        return plan, limits
 
     def over(self, node: Node, children: Sequence[Node], extra: Sequence[Java] = ()) -> Node:
         """The node over other children, with more output columns where it is a Project or an Aggregate."""
@@ -192,16 +213,24 @@ class Catalyst(Scala):
         plan = self._project(outputs, child.spine[0])
         return Node("Project", (plan,), (child,), self.attributes(plan.output()))
 
+    def most(self, node: Node) -> int:
+        """How many rows an ORDER BY ... LIMIT lets through; 0 where it is not just that (an OFFSET, no order)."""
+        kinds = [plan.nodeName() for plan in node.spine]
+        return int(str(node.spine[0].limitExpr().eval(None))) if kinds == ["GlobalLimit", "LocalLimit", "Sort"] else 0
+
     def named(self, expression: Expression) -> Java:
         """The expression as an output column: itself where it is one, else under a name of its own."""
         return expression.java if expression.plain else self.alias(expression.java, "key")
 
     def subquery_plans(self, node: Node) -> list[tuple[Java, Java]]:
         """(expression, plan) for each subquery that hides in the node's expressions (trap 1)."""
+        return [pair for plan in node.spine for pair in self.subquery_expressions(plan)]
+
+    def subquery_expressions(self, plan: Java) -> list[tuple[Java, Java]]:
+        """(expression, plan) for each subquery in a plan's own expressions."""
         found: list[tuple[Java, Java]] = []
-        for plan in node.spine:
-            for expression in self.list(plan.expressions()):
-                self._find_subqueries(expression, found)
+        for expression in self.list(plan.expressions()):
+            self._find_subqueries(expression, found)
         return found
 
     def _find_subqueries(self, expression: Java, found: list[tuple[Java, Java]]) -> None:
@@ -266,6 +295,8 @@ class Catalyst(Scala):
         self._assert_grounded(plan)
         ids = [a.exprId().id() for a in self.list(plan.output())]
         names = [weights.WEIGHT if i in weight_ids else column_name(i) for i in ids]
+        if self._sessions.keys() & set(ids):  # whoever groups by such a column merges sessions: only the view's own aggregate may
+            plan = self._project([self.alias(a, name) for a, name in zip(self.list(plan.output()), names, strict=True)], plan)
         if len(set(names)) == len(names):
             return self._frame(plan).toDF(*names)
         apart = [f"{name}_{n}" if name in names[:n] else name for n, name in enumerate(names)]
@@ -359,7 +390,7 @@ class Catalyst(Scala):
             a, b = self.expression(conjunct.left()), self.expression(conjunct.right())
             if b.references <= left and a.references <= right:
                 a, b = b, a
-            if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a):
+            if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a) and self.hashable(b):
                 found.append((a, b, kind == "EqualNullSafe"))
         return found
 
@@ -372,11 +403,17 @@ class Catalyst(Scala):
     def hashable(self, expression: Expression) -> bool:
         """Whether rows can be looked up by this expression: no map and no VARIANT in its type."""
         text = expression.java.dataType().json()
-        return '"map"' not in text and '"variant"' not in text and expression.java.deterministic()
+        return '"map"' not in text and '"variant"' not in text and expression.java.deterministic() and not self.has_subquery(expression)
+
+    def has_subquery(self, expression: Expression) -> bool:
+        """Whether a plan hides in the expression, over placeholders (trap 1)."""
+        found: list[tuple[Java, Java]] = []
+        self._find_subqueries(expression.java, found)
+        return bool(found)
 
     def is_session(self, expression: Expression) -> bool:
         """Whether this is the value of a session_window: sessions merge physically, so it is no key (trap 6)."""
-        return any(a.metadata().contains("spark.sessionWindow") for a in self.list(expression.java.references().toSeq()))
+        return any(a.metadata().contains(_SESSION) for a in self.list(expression.java.references().toSeq()))
 
     def references(self, plan: Java) -> frozenset[int]:
         """The attribute ids that the plan's own expressions read."""
@@ -466,9 +503,10 @@ class Catalyst(Scala):
         return self._project_class(self.seq(expressions), child)
 
     def alias(self, expression: Java, name: str, attribute_id: int | None = None) -> Java:
-        """The expression under a name, with an id of its own or a given one."""
+        """The expression under a name, with an id of its own or a given one; only the latter may be marked as a session window."""
         expr_id = self._new_id() if attribute_id is None else self._expr_id(attribute_id, self._jvm_id)
-        return self._alias_class(expression, name, expr_id, self._empty, self.none, self._empty)
+        mark = self.some(self._sessions[attribute_id]) if attribute_id in self._sessions else self.none
+        return self._alias_class(expression, name, expr_id, self._empty, mark, self._unmarked)
 
 
 def _is_source(plan: Java) -> bool:
@@ -477,5 +515,6 @@ def _is_source(plan: Java) -> bool:
 
 _EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
 _LEAF = "org.apache.spark.sql.catalyst.plans.logical.LeafNode"
+_SESSION = "spark.sessionWindow"
 _PLAN_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
 _WHOLE = frozenset({"byte", "short", "integer", "long"})

@@ -199,7 +199,9 @@ def _answering() -> Iterator[Callable[[typer.Context], Any]]:
 
     def opened(context: typer.Context) -> Any:
         from lake.lakehouse import open_lake  # Spark is loaded only by the verbs that need it
+        from lake.session import quieten
 
+        quieten()
         return open_lake(context.obj.config, env=context.obj.env)
 
     try:

@@ -24,11 +24,11 @@ from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.config import HIDDEN_PREFIX, Config, ViewConfig
 from lake.errors import ConfigError, DefinitionError
 from lake.keys import Carrying, Key, carrying
-from lake.measures import split
+from lake.measures import stored
 from lake.nodes import Expression
-from lake.relations.additive import aggregate_of
 from lake.relations.base import Relation
 from lake.relations.scoped import scope
+from lake.relations.stored import stored_of
 from lake.relations.tree import build
 from lake.scala import Java
 from lake.tables import reason
@@ -71,8 +71,8 @@ class Definition:
     """What a view is. `columns` are the query's; `hidden` are columns of its key or scope that the query does not select.
 
     `scope`: the columns by which rows are computed anew and compared with those that the view holds, where the result depends on the
-    order of rows (trap 8); empty where it does not, or where no columns bound what a change touches. `added`: where sums and counts are
-    added onto the rows that the view holds, the aggregate's columns → the tree's output that carries them.
+    order of rows (trap 8); empty where it does not, or where no columns bound what a change touches. `carried`: where the operator
+    at the root is refreshed from the rows that the view holds, its columns → the tree's output that carries them.
     """
 
     view: str
@@ -83,7 +83,7 @@ class Definition:
     hidden: tuple[OutputColumn, ...]
     key: Key | None
     scope: tuple[Expression, ...]
-    added: Mapping[int, int]
+    carried: Mapping[int, int]
     fingerprint: Mapping[str, str]
 
     @property
@@ -94,7 +94,7 @@ class Definition:
     @property
     def order_dependent(self) -> str:
         """Why the view can't be refreshed from changes alone: its result depends on the order of rows, and it has no scope."""
-        return "" if self.scope else self.relation.order_dependent
+        return "" if self.scope or self.carried else self.relation.order_dependent
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -146,9 +146,9 @@ def define(
         normal = catalyst.normal_form(optimised)
         primary_keys = {t: keys[t] for t in sources}
         _check_primary_keys(primary_keys, schemas)
-        carried = carrying(split(catalyst.tree(optimised), catalyst), catalyst, primary_keys)
+        carried = carrying(stored(catalyst.tree(optimised), catalyst), catalyst, primary_keys)
         relation = build(carried.node, catalyst)
-        aggregate = aggregate_of(relation)
+        operator = stored_of(relation)
         hidden = _hidden(carried, columns, catalyst.schema_of(carried.node.spine[0]))
         return Definition(
             name,
@@ -158,8 +158,8 @@ def define(
             columns,
             hidden,
             carried.key,
-            scope(relation, catalyst) if relation.order_dependent else (),
-            {} if aggregate is None else dict(zip([a.id for a in aggregate.output], carried.scope, strict=True)),
+            scope(relation, catalyst) if relation.order_dependent and operator is None else (),
+            {} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
             _fingerprint(spark, view, config, normal, [*columns, *hidden], primary_keys),
         )
     except (PySparkException, Py4JJavaError) as error:

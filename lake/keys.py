@@ -28,7 +28,7 @@ class Carrying:
     """A tree equivalent to the query's, with its key and its scope among its output.
 
     `scope`: attribute ids by which the view is refreshed from what it holds: the partitions of order-dependent windows
-    (relations/scoped.py; groups are in the key), or all columns of an aggregate that is added up (relations/additive.py).
+    (relations/scoped.py; groups are in the key), or all columns of an operator whose rows the view holds (relations/stored.py).
     """
 
     node: Node
@@ -52,6 +52,9 @@ def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
             return Carrying(catalyst.over(node, children), _joined(node, children, keys, catalyst), scope)
         case "Window":
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope + _partition(node, catalyst))
+        case "Limit" if node.most:
+            limited = catalyst.over(node, children)
+            return Carrying(limited, keys[0], tuple(a.id for a in limited.output))
         case "Filter" | "Sort" | "Limit" | "BatchEvalPython" | "ArrowEvalPython":
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope)
         case _:

@@ -19,15 +19,23 @@ _WHOLE = frozenset({"byte", "short", "integer", "long"})
 _COMPARED = _WHOLE | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
 
 
-def split(node: Node, catalyst: Catalyst) -> Node:
-    """The tree with the aggregate at its root (or under projections) split in two; the same tree where it can't be added up."""
+def stored(node: Node, catalyst: Catalyst) -> Node:
+    """The tree with what is at its root, or under projections, made ready to be refreshed from the rows that the view holds: an
+    aggregate split in two, an ORDER BY ... LIMIT marked. The same tree where it is neither, or can't be."""
     if catalyst.subquery_plans(node):
         return node
     if node.kind in ("Project", "Sort"):
-        child = split(node.children[0], catalyst)
+        child = stored(node.children[0], catalyst)
         return node if child is node.children[0] else catalyst.over(node, [child])
-    if node.kind != "Aggregate" or anywhere(node.children[0], catalyst):
+    if not node.children or anywhere(node.children[0], catalyst):
         return node
+    if node.kind == "Limit":
+        return replace(node, most=catalyst.most(node))
+    return split(node, catalyst) if node.kind == "Aggregate" else node
+
+
+def split(node: Node, catalyst: Catalyst) -> Node:
+    """An aggregate split in two; the same node where it can't be added up."""
     groups = catalyst.expressions(node.plan.groupingExpressions())
     if not all(g.plain and catalyst.hashable(g) and not catalyst.is_session(g) for g in groups):
         return node
@@ -65,7 +73,7 @@ class _Split:
     def value(self, aggregate: Java) -> Java:
         function = aggregate.aggregateFunction()
         kind = str(function.getClass().getSimpleName())
-        if aggregate.isDistinct():
+        if aggregate.isDistinct() or _tries(kind, function):
             raise _UnsupportedError
         match kind:
             case "Count":
@@ -123,6 +131,14 @@ class _Split:
 
 def _type(java: Java) -> str:
     return str(java.dataType().typeName())
+
+
+def _tries(kind: str, function: Java) -> bool:
+    """Whether it is try_sum or try_avg, whose NULL for an overflow can't be added to."""
+    if kind not in ("Sum", "Average"):
+        return False
+    mode = function.evalContext().evalMode() if kind == "Sum" else function.evalMode()
+    return str(mode.toString()) == "TRY"
 
 
 def _exact(java: Java) -> bool:

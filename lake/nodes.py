@@ -66,6 +66,7 @@ class Node:
     The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
     sort. Only the innermost one's children are `children`. `order_dependent`: what in its expressions depends on the order of
     rows (see order_dependence.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
+    `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other.
     """
 
     kind: str
@@ -75,6 +76,7 @@ class Node:
     source: str | None = None
     order_dependent: str = ""
     measures: tuple[Measure, ...] = ()
+    most: int = 0
 
     @property
     def plan(self) -> Java:

@@ -54,6 +54,7 @@ _MOMENTS = frozenset(
     ]
 )
 _SUMS = frozenset({"Sum", "Average", "TrySum", "TryAverage"})
+_RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
 _SKETCHES = ("Hll", "Theta", "Kll", "Tuple", "ApproxTopK")
 
 
@@ -81,9 +82,19 @@ def _named(kind: str, java: Java) -> str:
         return f"{java.prettyName()}, whose rounding depends on the order of rows"
     if kind in _SUMS and _adds_floats(kind, java):
         return f"{java.prettyName()} of floating-point numbers: their rounding depends on the order of rows"
-    if kind == "SpecifiedWindowFrame" and str(java.frameType().toString()) == "RowFrame":
+    if kind == "WindowExpression" and _within_ties(java):
         return "a window frame of ROWS, which depends on the order of rows with equal sort keys"
     return ""
+
+
+def _within_ties(window: Java) -> bool:
+    """Whether a window's frame begins or ends among rows that sort the same. A rank has such a frame, and does not look at it."""
+    frame = window.windowSpec().frameSpecification()
+    if str(frame.getClass().getSimpleName()) != "SpecifiedWindowFrame" or str(frame.frameType().toString()) != "RowFrame":
+        return False
+    if str(window.windowFunction().getClass().getSimpleName()) in _RANKS:
+        return False
+    return [str(frame.lower().sql()), str(frame.upper().sql())] != ["UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING"]
 
 
 def _adds_floats(kind: str, java: Java) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
 from py4j.protocol import Py4JError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
@@ -53,6 +54,12 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
 def jars() -> list[str]:
     """The jars that were resolved at set-up, empty where there are none: Spark then resolves them itself."""
     return sorted(str(p) for p in jar_folder().glob("*.jar"))
+
+
+def quieten() -> None:
+    """Keep PySpark from printing each error as JSON beside the message that a person gets."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def own_session(spark: SparkSession) -> SparkSession:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from lake import weights
 from lake.definition import Definition
-from lake.relations import additive, scoped
+from lake.relations import scoped, stored
 from lake.relations.base import Reading
 from lake.tables import quoted
 
@@ -20,8 +20,8 @@ from lake.tables import quoted
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
     """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the rows that the view holds."""
     relation = definition.relation
-    if definition.added:
-        return additive.changes(relation, definition.added, held(definition, table), reading)
+    if definition.carried:
+        return stored.changes(relation, definition.carried, held(definition, table), reading)
     if not relation.order_dependent:
         found = reading.changes_of(relation, kept=False)
         return found.frame if found is not None else None

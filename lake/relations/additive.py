@@ -22,13 +22,13 @@ from pyspark.sql import functions as F
 
 from lake import weights
 from lake.nodes import Expression, Measure, Node, column_name
-from lake.relations.base import Changes, Keys, Reading, Relation
-from lake.relations.keyed import Keyed
+from lake.relations.base import Changes, Reading, Relation
+from lake.relations.stored import Stored
 
 _SIGN, _STALE = "sign", "stale"
 
 
-class AddedAggregate(Keyed):
+class AddedAggregate(Stored):
     """An aggregate at a view's root; `measures` are its columns beside the groups."""
 
     def __init__(
@@ -40,41 +40,13 @@ class AddedAggregate(Keyed):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        return "added onto the rows that the view holds; looked up where the smallest or largest of a group goes"
+        extremes = any(m.kind in ("min", "max") for m in self.measures)
+        return "added onto the rows that the view holds" + (", looked up where a group's extreme goes" if extremes else "")
 
-
-def aggregate_of(relation: Relation) -> AddedAggregate | None:
-    """The view's aggregate, where its root is one under projections."""
-    while not isinstance(relation, AddedAggregate) and len(relation.children) == 1:
-        relation = relation.children[0]
-    return relation if isinstance(relation, AddedAggregate) else None
-
-
-def changes(root: Relation, carried: Mapping[int, int], held: DataFrame, reading: Reading) -> DataFrame | None:
-    """The view's changes against the rows `held` at `since`, not consolidated; None where nothing moved.
-
-    `carried`: the aggregate's groups and measures (attribute ids) → the root's output that carries them.
-    """
-    aggregate = aggregate_of(root)
-    assert aggregate is not None
-    delta = reading.changes_of(aggregate.children[0])
-    if delta is None:
-        return None
-    keys = reading.keys([(delta, aggregate.keys[0])]) if aggregate.keys[0] else None
-    old = held if keys is None else _held_of(root, aggregate, carried, keys, held, reading)
-    renamed = [F.col(column_name(carried[a.id])).alias(a.column) for a in aggregate.output]
-    parts = [old.select(*renamed).withColumn(_SIGN, F.lit(0)), *_signed(aggregate, delta, reading)]
-    new = _anew(aggregate, reading.keep_rows(_added(aggregate, parts)), reading)
-    return weights.subtract(_projected(root, aggregate, new, reading).select(*held.columns), old)
-
-
-def _held_of(
-    root: Relation, aggregate: AddedAggregate, carried: Mapping[int, int], keys: Keys, held: DataFrame, reading: Reading
-) -> DataFrame:
-    outputs = {a.id: a for a in root.output}
-    groups = {i: e.attribute for i, e in enumerate(aggregate.keys[0])}
-    own = keys.pick({i: reading.catalyst.expression(outputs[carried[g]].java) for i, g in groups.items() if g is not None})
-    return root.restricted(own.narrowed(held), own, reading)
+    def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
+        """held + the aggregate of the rows that come - that of the rows that go."""
+        parts = [held.withColumn(_SIGN, F.lit(0)), *_signed(self, delta, reading)]
+        return _anew(self, reading.keep_rows(_added(self, parts)), reading)
 
 
 def _signed(aggregate: AddedAggregate, delta: Changes, reading: Reading) -> list[DataFrame]:
@@ -147,9 +119,3 @@ def _anew(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFr
     else:
         rows = child.snapshot(reading)
     return fresh.unionByName(aggregate.run(reading, [rows]))
-
-
-def _projected(relation: Relation, aggregate: AddedAggregate, rows: DataFrame, reading: Reading) -> DataFrame:
-    if relation is aggregate:
-        return rows
-    return relation.run(reading, [_projected(relation.children[0], aggregate, rows, reading)])

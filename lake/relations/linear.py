@@ -59,7 +59,8 @@ class Linear(Relation):
         child = self.children[0].node.output_ids
         match self.node.kind:
             case "Project":
-                return catalyst.substituted(expression, catalyst.definitions(self.node))
+                below = catalyst.substituted(expression, catalyst.definitions(self.node))
+                return None if self.subqueries and catalyst.has_subquery(below) else below
             case "Expand":
                 return expression if expression.references <= catalyst.unexpanded(self.node) else None
             case _:  # below a filter or a generator only what can't throw: the rows that they drop are still there (trap 4)

@@ -14,6 +14,7 @@ from lake.relations.joins import InnerJoin, KeyedJoin
 from lake.relations.keyed import Keyed
 from lake.relations.leaves import Constant, Source
 from lake.relations.linear import LINEAR, Linear, UnionAll
+from lake.relations.top import Top
 
 _CONSTANTS = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
@@ -46,6 +47,8 @@ class _Builder:
         keys, reason = self._keys(node)
         if node.measures:
             return AddedAggregate(node, children, subqueries, keys=keys)
+        if node.most:
+            return Top(node, children, subqueries, most=node.most)
         return Keyed(node, children, subqueries, keys=[keys] + [[]] * (len(children) - 1), reason=reason)
 
     def _leaf(self, node: Node, needed: frozenset[int]) -> Relation:

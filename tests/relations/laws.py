@@ -26,7 +26,7 @@ Rows = list[tuple[Any, ...]]
 
 def local_frame(spark: SparkSession, rows: Rows, schema: StructType) -> DataFrame:
     """The rows as a local relation: no Python worker is started for them."""
-    arrow = to_arrow_schema(schema)
+    arrow = to_arrow_schema(schema, timezone="UTC")
     columns = [pa.array([row[i] for row in rows], type=arrow.field(i).type) for i in range(len(schema))]
     return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema)
 

@@ -1,0 +1,66 @@
+"""Operators at a view's root, under projections, whose rows the view holds: their old side is read from the view, and so can
+their new side be, in part.
+
+    changes(view) = project(renewed(held, Δ)) - held              Δ: the changes of the operator's child
+
+See additive.py and top.py for what `renewed` is; law: renewed(held, Δ) = operator(child at until), for the rows that Δ touches.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lake import weights
+from lake.nodes import column_name
+from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.keyed import Keyed
+
+
+class Stored(Keyed):
+    """An operator whose rows the view holds, hidden columns included."""
+
+    def touched(self, delta: Changes, reading: Reading) -> Keys | None:
+        """The keys under which its rows may differ; None: any may."""
+        return reading.keys([(delta, self.keys[0])]) if self.keys[0] else None
+
+    @abstractmethod
+    def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
+        """The operator's rows at `until` in place of those `held` (all that it touches)."""
+
+
+def stored_of(relation: Relation) -> Stored | None:
+    """The view's stored operator, where its root is one under projections."""
+    while not isinstance(relation, Stored) and len(relation.children) == 1 and not relation.subqueries:
+        relation = relation.children[0]
+    return relation if isinstance(relation, Stored) and not relation.children[0].order_dependent else None
+
+
+def changes(root: Relation, carried: Mapping[int, int], held: DataFrame, reading: Reading) -> DataFrame | None:
+    """The view's changes against the rows `held` at `since`, not consolidated; None where nothing moved.
+
+    `carried`: the stored operator's columns (attribute ids) → the root's output that carries them.
+    """
+    operator = stored_of(root)
+    assert operator is not None
+    delta = reading.changes_of(operator.children[0])
+    if delta is None:
+        return None
+    keys = operator.touched(delta, reading)
+    if keys is not None:
+        outputs = {a.id: a.java for a in root.output}
+        groups = {i: e.attribute for i, e in enumerate(operator.keys[0])}
+        keys = keys.pick({i: reading.catalyst.expression(outputs[carried[g]]) for i, g in groups.items() if g is not None})
+        held = root.restricted(keys.narrowed(held), keys, reading)
+    own = held.select(*[F.col(column_name(carried[a.id])).alias(a.column) for a in operator.output])
+    new = _projected(root, operator, operator.renewed(own, delta, reading), reading)
+    return weights.subtract(new.select(*held.columns), held)
+
+
+def _projected(relation: Relation, operator: Stored, rows: DataFrame, reading: Reading) -> DataFrame:
+    if relation is operator:
+        return rows
+    return relation.run(reading, [_projected(relation.children[0], operator, rows, reading)])

@@ -1,0 +1,55 @@
+"""ORDER BY ... LIMIT n at a view's root, renewed from the rows that the view holds.
+
+Let H be the n rows held, b the last of them in the order, and C = H + Δ, as far as rows are in it more than zero times. A row of the
+child that is not in H comes after b, or is equal to it. So where n rows of C come no later than b,
+
+    top(child at until) = top(C)
+
+and else (rows of the top went, and too few came) the child is read whole. Whether it is so, Spark itself is asked: a copy of b added
+to C must not make another top. Where H is shorter than n it is all of the child, and C is too.
+
+Example: n = 2, H = {1, 3}, Δ = {2: +1, 1: -1}: b = 3, C = {2, 3}, top(C) = {2, 3} = top(C + {3}).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lake import weights
+from lake.nodes import Node
+from lake.relations.base import Changes, Reading, Relation
+from lake.relations.stored import Stored
+
+
+class Top(Stored):
+    """The first `most` rows in an order."""
+
+    def __init__(self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, most: int) -> None:
+        super().__init__(node, children, subqueries, keys=[[]])
+        self.most = most
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        return "renewed from the rows that the view holds; recomputed where too few of them stay"
+
+    def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
+        """The top of what is held and what came, or of the whole child where that may be another."""
+        held_rows = reading.keep_rows(held)
+        there = weights.consolidate(weights.add([held_rows.frame, delta.frame.select(*held.columns, weights.WEIGHT)]))
+        candidates = reading.keep_rows(weights.to_rows(there.where(F.col(weights.WEIGHT) > 0), "a LIMIT")).frame
+        top = reading.keep_rows(self.run(reading, [candidates])).frame
+        if held_rows.count is not None and held_rows.count < self.most:
+            return top
+        last = reading.catalyst.run(self._sort, [held_rows.frame]).offset(self.most - 1)
+        other = self.run(reading, [candidates.unionByName(last)])
+        if reading.keep(weights.consolidate(weights.subtract(other, top))) is None:
+            return top
+        reading.recomputed.append("LIMIT was recomputed: rows of the top went, and too few came in their place")
+        return self.snapshot(reading)
+
+    @property
+    def _sort(self) -> Node:
+        return Node("Sort", self.node.spine[-1:], self.node.children, self.node.output)

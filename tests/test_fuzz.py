@@ -1,0 +1,14 @@
+"""A short run of the fuzzer (`make fuzz SECONDS=...` for a long one), and what long runs found."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.fuzz.__main__ import run
+
+
+@pytest.mark.slow
+def test_random_queries_over_random_histories_are_what_spark_says(spark: SparkSession) -> None:
+    found = run(spark, seed=20_000_000, seconds=180, most=15)
+    assert found.moved > 0
