@@ -24,7 +24,7 @@ test: $(VENV)/.development ## Run all tests, two files at a time
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 test-fast: $(VENV)/.development ## Run the fast tier (under 3 minutes on two cores)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
 fuzz: $(VENV)/.development ## Random queries and histories against Spark from scratch (SECONDS, SEED)
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED)

@@ -158,19 +158,19 @@ class Catalyst(Scala):
         """The source whose placeholder this leaf is, if it is one."""
         return self._sources.get(plan.rdd().id()) if plan.nodeName() == "LogicalRDD" else None
 
+    def mark_sessions(self, analysed: Java, optimised: Java) -> None:
+        """Remember which columns of the optimised plan Spark marks as session windows; it may have lost the name, not the mark."""
+        if "session_window" in str(analysed.toString()):
+            named = [java for kind, java in self.census(optimised) if kind in ("AttributeReference", "Alias")]
+            self._sessions = {java.exprId().id(): java.metadata() for java in named if java.metadata().contains(_SESSION)}
+
     def tree(self, plan: Java) -> Node:
         """The node tree of an optimised logical plan."""
-        if "session_window" in str(plan.toString()):
-            named = [java for kind, java in self.census(plan) if kind in ("AttributeReference", "Alias")]
-            self._sessions |= {java.exprId().id(): java.metadata() for java in named if java.metadata().contains(_SESSION)}
-        return self._node(plan)
-
-    def _node(self, plan: Java) -> Node:
         kind, spine = plan.nodeName(), [plan]
         if kind in LIMITS:
             plan, spine = self._limited(plan)
             kind = plan.nodeName() if plan.nodeName() == "Project" else "Limit"
-        children = tuple(self._node(child) for child in self.list(spine[-1].children()))
+        children = tuple(self.tree(child) for child in self.list(spine[-1].children()))
         return Node(kind, tuple(spine), children, self.attributes(plan.output()), self.source_of(plan))
 
     def _limited(self, plan: Java) -> tuple[Java, list[Java]]:

@@ -146,6 +146,7 @@ def define(
         normal = catalyst.normal_form(optimised)
         primary_keys = {t: keys[t] for t in sources}
         _check_primary_keys(primary_keys, schemas)
+        catalyst.mark_sessions(plan, optimised)
         carried = carrying(stored(catalyst.tree(optimised), catalyst), catalyst, primary_keys)
         relation = build(carried.node, catalyst)
         operator = stored_of(relation)

@@ -197,6 +197,8 @@ SECTIONS |= {
         "hopping_window": "SELECT k, w.start, count(*) FROM (SELECT k, window(t, '10 seconds', '5 seconds') AS w FROM e) GROUP BY k, w",
         "session_window": """SELECT k, session_window(t, '10 seconds').start AS s, count(*) AS n FROM e
             GROUP BY k, session_window(t, '10 seconds')""",
+        "session_window_in_a_subselect": """SELECT k, s.start, count(*) AS n
+            FROM (SELECT k, session_window(t, '10 seconds') AS s FROM e) GROUP BY k, s""",
         "session_window_without_another_key": """SELECT session_window(t, '10 seconds').end AS s, sum(v) AS n FROM e
             GROUP BY session_window(t, '10 seconds')""",
         "as_of_join": """SELECT * FROM (SELECT x.k, x.t, x.v, y.w, row_number() OVER (PARTITION BY x.k, x.t, x.v ORDER BY y.w DESC) r
@@ -233,7 +235,6 @@ SECTIONS |= {
             AND EXISTS (SELECT 1 FROM a d WHERE d.v = b.w))""",
         "in_under_or": "SELECT * FROM a WHERE v > 15 OR id IN (SELECT id FROM b WHERE w > 100)",
         "scalar_in_case": "SELECT id, CASE WHEN v > (SELECT avg(w) FROM b) THEN 'high' ELSE 'low' END AS c FROM a",
-        "join_on_a_scalar": "SELECT a.s, b.w FROM a JOIN b ON b.id = a.id + (SELECT min(id) FROM b) AND b.w > 0",
         "left_join_on_what_a_scalar_made": """SELECT x.s, b.w FROM (SELECT s, id + (SELECT min(id) FROM b) AS k FROM a) x
             LEFT JOIN b ON b.id = x.k""",
         "correlated_count": "SELECT s, (SELECT count(*) FROM b WHERE b.id = a.id) AS n FROM a",

@@ -94,7 +94,7 @@ def test_a_subquery_above_which_rows_are_numbered_touches_everything(spark: Spar
     view.assert_law(BEFORE, {**BEFORE, "a": AFTER["a"]})
     assert not view.recomputed
     view.assert_law(BEFORE, {**BEFORE, "b": [(1, 2)]})
-    assert "subquery" in view.recomputed[0]
+    assert any("subquery" in reason for reason in view.recomputed)
 
 
 def test_nothing_changed_is_no_changes(spark: SparkSession) -> None:
