@@ -1,5 +1,5 @@
-"""Histories that Hypothesis draws, on Delta tables, through the public API: every prefix refreshed step by step and in one step ends
-in the truth."""
+"""Random histories on Delta tables, through the public API: small steps and one big step end in the truth. Seeded; Hypothesis drives
+the twin (test_twin.py)."""
 
 from __future__ import annotations
 
