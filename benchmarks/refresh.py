@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from examples.nexmark.demo import write
+from examples.delta import write
 from examples.nexmark.generator import Nexmark
 from lake import Lakehouse, open_lake
 

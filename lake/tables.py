@@ -168,11 +168,6 @@ def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
     )
 
 
-def earlier(interval: Interval) -> str:
-    """A phrase on the tables that an interval would move back."""
-    return ", ".join(f"{t} from version {interval.since[t]} to {interval.until[t]}" for t in interval.backwards())
-
-
 def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:
     """How long until the commits since+1.. may be cleaned from the log (or vacuumed); None where nothing is waiting."""
     until = pinned.version.number

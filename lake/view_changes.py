@@ -1,7 +1,7 @@
 """A view's changes over an interval, by the rule that fits it: its tree's own, or against the rows that it holds.
 
 none of its operators needs stored rows   changes(root)                       relations/base.py
-sums and counts at its root               added onto the rows held            relations/additive.py
+its root is an aggregate or a LIMIT       renewed from the rows held          relations/stored.py
 it depends on the order of rows           computed anew by its scope          relations/scoped.py
 neither                                   the query at `until` - rows held
 """

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from examples.delta import write
 from examples.nexmark import demo as nexmark
 from examples.nexmark.generator import Nexmark
 from examples.tpch.tables import Tpch, generate
@@ -66,7 +67,7 @@ def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cha
     found = Changing(spark, EXAMPLES / "nexmark/queries.yml", tmp_path_factory.mktemp("nexmark"))
     events, lake = Nexmark(), found.lake
     for table in ("person", "auction", "bid"):
-        nexmark.write(getattr(events, table)(spark, 0, 2000), lake.config.source_path(table))
+        write(getattr(events, table)(spark, 0, 2000), lake.config.source_path(table))
     found.after()
     changes = (nexmark.raise_bids, nexmark.change_auctions, nexmark.move_bids)
     found.after(lambda: nexmark.append_events(lake, events, 2000, 2200), *[partial(change, lake) for change in changes])

