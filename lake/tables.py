@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lake import weights
 from lake.deltalog import Log, Pinned
 from lake.errors import ExpiredError, SourceError
-from lake.snapshots import Interval, Snapshot, Version
+from lake.snapshots import Snapshot, Version
 
 _DAY = timedelta(days=1)
 
