@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from lake import weights
-from lake.errors import InternalError
+from lake.errors import InternalError, QueryError
 from lake.nodes import Attribute, Expression, Node, column_name
 from lake.scala import Java, Scala
 
@@ -241,19 +241,19 @@ class Catalyst(Scala):
 
     # -- running ----------------------------------------------------------------------------------------------------
 
-    def run(self, node: Node, frames: Sequence[DataFrame], subqueries: Mapping[int, DataFrame] | None = None) -> DataFrame:
+    def run(self, node: Node, frames: Sequence[DataFrame], values: Mapping[int, Java] | None = None) -> DataFrame:
         """The node's operator on the given rows, one frame a child: columns as of `node.output`, and `w`.
 
-        Weights pass through; where both sides of a join carry them, they are multiplied. `subqueries`: rows for each
-        subquery expression of the node, by its expression id.
+        Weights pass through; where both sides of a join carry them, they are multiplied. `values`: a literal for each
+        subquery in the node's expressions, by its expression id.
         """
         carried: list[Java] = []
         plans = [self._bound(frame, carried) for frame in frames]
         top = self.with_children(node.plan, plans, carried)
         for outer in reversed(node.spine[:-1]):
             top = outer.withNewChildren(self.seq([top]))
-        if subqueries is not None:
-            top = self._fill_subqueries(top, subqueries)
+        if values:
+            top = self._with_values(top, values)
         return self._named(top, [a.exprId().id() for a in carried])
 
     def project(self, frame: DataFrame, expressions: Mapping[str, Expression], keep: bool = False) -> DataFrame:
@@ -304,18 +304,35 @@ class Catalyst(Scala):
         product = " * ".join(a for a, name in zip(apart, names, strict=True) if name == weights.WEIGHT)
         return frame.selectExpr(*[n for n in apart if n in names and n != weights.WEIGHT], *([f"{product} AS w"] if product else []))
 
-    def _fill_subqueries(self, plan: Java, rows: Mapping[int, DataFrame]) -> Java:
+    def value(self, frame: DataFrame) -> Java:
+        """The one value of a frame of one column, as a literal; NULL where there is no row. Raises QueryError for more rows than one."""
+        plan = frame._jdf.queryExecution().analyzed()
+        data_type = plan.output().head().dataType()
+        rows = self._frame(self._local_limit(self.literal(2), plan))._jdf.queryExecution().executedPlan().executeCollect()
+        if len(rows) > 1:
+            raise QueryError("A scalar subquery of the view gave more than one row. Nothing was written. Mend the data or the query.")
+        arguments = self._objects(2)
+        if rows:  # from array to array: on its way through Python a long would come back as an int
+            row = rows[0].toSeq(self.seq([data_type])).toArray(self._jvm.scala.reflect.ClassTag.AnyRef())
+            self._jvm.java.lang.System.arraycopy(row, 0, arguments, 0, 1)
+        self._jvm.java.lang.reflect.Array.set(arguments, 1, data_type)
+        return self.literal(0).makeCopy(arguments)
+
+    def _with_values(self, plan: Java, values: Mapping[int, Java]) -> Java:
         def fill(expression: Java) -> Java:
-            if self.is_a(expression, _PLAN_EXPRESSION) and expression.exprId().id() in rows:
-                return expression.withNewPlan(rows[expression.exprId().id()]._jdf.queryExecution().analyzed())
+            if self.is_a(expression, _PLAN_EXPRESSION) and expression.exprId().id() in values:
+                return values[expression.exprId().id()]
             return self.rebuilt(expression, fill)
 
         return self._map_expressions(plan, fill)
 
+    def _objects(self, length: int) -> Java:
+        return self._jvm.java.lang.reflect.Array.newInstance(self._jvm.java.lang.Class.forName("java.lang.Object"), length)
+
     def _map_expressions(self, plan: Java, change: Callable[[Java], Java]) -> Java:
         """The plan with `change` applied to each expression among its arguments."""
         arguments = self.list(plan.productIterator().toSeq())
-        array = self._jvm.java.lang.reflect.Array.newInstance(self._jvm.java.lang.Class.forName("java.lang.Object"), len(arguments))
+        array = self._objects(len(arguments))
         set_element = self._jvm.java.lang.reflect.Array.set
         for i, argument in enumerate(arguments):
             set_element(array, i, self._map_argument(argument, change))

@@ -27,6 +27,7 @@ from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Attribute, Expression, Node, column_name
 from lake.relations.ranges import Ranges, equality, of_frame
+from lake.scala import Java
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Reading:
     rows_read: int | None = 0
     _changes: dict[int, Changes | None] = field(default_factory=dict)
     _persisted: list[DataFrame] = field(default_factory=list)
+    _values: dict[tuple[int, bool], Java] = field(default_factory=dict)
 
     def __enter__(self) -> Reading:
         return self
@@ -120,6 +122,14 @@ class Reading:
         if changes is not None and kept and not changes.kept:
             changes = self._changes[id(relation)] = self.keep(changes.frame)
         return changes
+
+    def value(self, subquery: Relation, since: bool) -> Java:
+        """The value of a scalar subquery at one end of the interval, as a literal, computed once."""
+        since = since and self.changes_of(subquery) is not None
+        if (id(subquery), since) not in self._values:
+            rows = subquery.snapshot_since(self) if since else subquery.snapshot(self)
+            self._values[id(subquery), since] = self.catalyst.value(rows)
+        return self._values[id(subquery), since]
 
     def count_read(self, changes: Changes | None) -> Changes | None:
         """Add a source's changes to the number of changes read, which is not known where they are too many to be local."""
@@ -221,11 +231,9 @@ class Relation(ABC):
         return reading.keep(weights.consolidate(weights.subtract(new, old)))
 
     def run(self, reading: Reading, frames: Sequence[DataFrame], since: bool = False) -> DataFrame:
-        """Spark's own operator on the given rows, with the subqueries' rows at `until` (or at `since`)."""
-        if not self.subqueries:
-            return reading.catalyst.run(self.node, frames)
-        rows = {i: s.snapshot_since(reading) if since else s.snapshot(reading) for i, s in self.subqueries.items()}
-        return reading.catalyst.run(self.node, frames, rows)
+        """Spark's own operator on the given rows, with the values of its subqueries at `until` (or at `since`)."""
+        values = {i: reading.value(subquery, since) for i, subquery in self.subqueries.items()}
+        return reading.catalyst.run(self.node, frames, values)
 
     def restricted(self, rows: DataFrame, keys: Keys, reading: Reading) -> DataFrame:
         """The rows whose key expressions are among the keys: a null-safe left semi join."""

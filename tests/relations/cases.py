@@ -237,6 +237,11 @@ SECTIONS |= {
         "scalar_in_case": "SELECT id, CASE WHEN v > (SELECT avg(w) FROM b) THEN 'high' ELSE 'low' END AS c FROM a",
         "left_join_on_what_a_scalar_made": """SELECT x.s, b.w FROM (SELECT s, id + (SELECT min(id) FROM b) AS k FROM a) x
             LEFT JOIN b ON b.id = x.k""",
+        "left_join_with_a_scalar_in_its_equality": "SELECT a.s, b.w FROM a LEFT JOIN b ON b.id = a.id + (SELECT min(id) FROM b)",
+        "scalars_of_every_type": """SELECT id, (SELECT max(x) FROM c) AS d, (SELECT max(k) FROM c) AS k, (SELECT max(t) FROM e) AS t,
+            (SELECT max(CAST(t AS date)) FROM e) AS y, (SELECT sum(w) FROM b) AS w, (SELECT min(l) FROM c) AS l,
+            (SELECT max(CAST(v AS double)) FROM a) AS f, (SELECT min(v) < 3 FROM a) AS o FROM a""",
+        "scalar_of_no_row": "SELECT id, (SELECT max(w) FROM b WHERE id > 900) AS m FROM a WHERE (v > (SELECT min(v) FROM a WHERE id < 0)) IS NULL",
         "correlated_count": "SELECT s, (SELECT count(*) FROM b WHERE b.id = a.id) AS n FROM a",
         "lateral_join": "SELECT a.s, l.m FROM a, LATERAL (SELECT max(w) AS m FROM b WHERE b.id = a.id) l",
     },
