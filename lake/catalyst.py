@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType, _parse_datatype_json_string
+from pyspark.sql.types import DataType, StructType, _parse_datatype_json_string
 
 from lake import weights
 from lake.errors import InternalError, QueryError
@@ -410,6 +410,25 @@ class Catalyst(Scala):
             if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a) and self.hashable(b):
                 found.append((a, b, kind == "EqualNullSafe"))
         return found
+
+    def null_aware_keys(self, node: Node) -> list[tuple[Expression, Expression]]:
+        """(left, right) for each conjunct `left = right OR (left = right) IS NULL` of a join's condition, as NOT IN has them."""
+        left, right = (child.output_ids for child in node.children)
+        found = []
+        for conjunct in self._conjuncts(node.plan.condition()):
+            if conjunct.getClass().getSimpleName() != "Or":
+                continue
+            equal, null = conjunct.left(), conjunct.right()
+            if [j.getClass().getSimpleName() for j in (equal, null)] != ["EqualTo", "IsNull"] or not null.child().semanticEquals(equal):
+                continue
+            a, b = self.expression(equal.left()), self.expression(equal.right())
+            if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a) and self.hashable(b):
+                found.append((a, b))
+        return found
+
+    def type_of(self, expression: Expression) -> DataType:
+        """The expression's type."""
+        return _parse_datatype_json_string(expression.java.dataType().json())
 
     def unexpanded(self, node: Node) -> frozenset[int]:
         """The output ids of an Expand that are the child's own columns in each of its projections."""

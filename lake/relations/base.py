@@ -58,9 +58,22 @@ class Keys:
     ranges: tuple[Ranges | None, ...]
     local: bool
 
+    @classmethod
+    def null(cls, on: Expression, reading: Reading) -> Keys:
+        """The key NULL of one expression."""
+        data_type = reading.catalyst.type_of(on)
+        frame = reading.catalyst.spark.range(1).select(F.lit(None).cast(data_type).alias("k0"))
+        return cls((on,), frame, (Ranges(data_type, (), null=True),), True)
+
     @property
     def columns(self) -> list[str]:
         return [f"k{i}" for i in range(len(self.on))]
+
+    def hold_null(self) -> bool:
+        """Whether one of the keys has a NULL in it."""
+        if all(ranges is not None for ranges in self.ranges):
+            return any(ranges.null for ranges in self.ranges if ranges is not None)
+        return not self.frame.where(" OR ".join(f"{column} IS NULL" for column in self.columns)).isEmpty()
 
     def pick(self, picked: Mapping[int, Expression]) -> Keys:
         """The keys of some of the expressions, given as position → the same expression over another relation."""
@@ -223,9 +236,9 @@ class Relation(ABC):
             return self.recomputed(reading)
         return self.own_changes(reading)
 
-    def recomputed(self, reading: Reading) -> Changes | None:
+    def recomputed(self, reading: Reading, reason: str = "the value of a subquery changed") -> Changes | None:
         """op(children at until) - op(children at since): exact for every operator, as dear as running it twice."""
-        reading.recomputed.append(f"{self.node.kind} was recomputed: {self.reason or 'the value of a subquery changed'}")
+        reading.recomputed.append(f"{self.node.kind} was recomputed: {self.reason or reason}")
         new = self.run(reading, [child.snapshot(reading) for child in self.children])
         old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
         return reading.keep(weights.consolidate(weights.subtract(new, old)))

@@ -10,10 +10,11 @@ from lake.nodes import Expression, Node
 from lake.order_dependence import order_dependence
 from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
-from lake.relations.joins import InnerJoin, KeyedJoin
+from lake.relations.joins import InnerJoin, Join, KeyedJoin
 from lake.relations.keyed import Keyed
 from lake.relations.leaves import Constant, Source
 from lake.relations.linear import LINEAR, Linear, UnionAll
+from lake.relations.null_aware import NullAwareJoin
 from lake.relations.top import Top
 
 _CONSTANTS = frozenset({"LocalRelation", "OneRowRelation", "Range"})
@@ -42,14 +43,18 @@ class _Builder:
         if node.kind == "Union":
             return UnionAll(node, children, subqueries)
         if node.kind == "Join":
-            inner = self.catalyst.join_type(node) in ("Inner", "Cross")
-            return (InnerJoin if inner else KeyedJoin)(node, children, subqueries, catalyst=self.catalyst)
+            return self._join(node)(node, children, subqueries, catalyst=self.catalyst)
         keys, reason = self._keys(node)
         if node.measures:
             return AddedAggregate(node, children, subqueries, keys=keys)
         if node.most:
             return Top(node, children, subqueries, most=node.most)
         return Keyed(node, children, subqueries, keys=[keys] + [[]] * (len(children) - 1), reason=reason)
+
+    def _join(self, node: Node) -> type[Join]:
+        if self.catalyst.join_type(node) in ("Inner", "Cross"):
+            return InnerJoin
+        return NullAwareJoin if self.catalyst.null_aware_keys(node) and not self.catalyst.equi_keys(node) else KeyedJoin
 
     def _leaf(self, node: Node, needed: frozenset[int]) -> Relation:
         if node.source is not None:

@@ -86,6 +86,10 @@ SECTIONS: dict[str, dict[str, str]] = {
         "anti_join": "SELECT * FROM a LEFT ANTI JOIN b ON a.id = b.id",
         "exists_or": "SELECT * FROM a WHERE v > 15 OR EXISTS (SELECT 1 FROM b WHERE b.id = a.id)",
         "not_in_without_nulls": NOT_IN,
+        "not_in_where_nulls_are_filtered": "SELECT * FROM a WHERE id > 0 AND id NOT IN (SELECT id FROM b WHERE w > 5 AND id IS NOT NULL)",
+        "not_in_of_two_columns": """SELECT * FROM a WHERE v IS NOT NULL AND id IS NOT NULL
+            AND (id, v) NOT IN (SELECT id, w - 180 FROM b WHERE id IS NOT NULL)""",
+        "not_in_under_or": "SELECT * FROM a WHERE s = 'x' OR id NOT IN (SELECT id FROM b WHERE id > 1)",
         "not_in_with_nulls": "SELECT * FROM a WHERE id NOT IN (SELECT id FROM b)",
         "outer_join_of_outer_joins": "SELECT a.s, b.w, c.x FROM a LEFT JOIN b ON a.id = b.id LEFT JOIN c ON c.k = a.s AND c.x < b.w",
         "inner_over_left": "SELECT l.s, c.x FROM (SELECT a.s, b.w FROM a LEFT JOIN b ON a.id = b.id) l JOIN c ON c.k = l.s",

@@ -1,0 +1,52 @@
+"""NOT IN (also under OR): an anti or existence join by `a = b OR (a = b) IS NULL`, where a NULL on either side matches every row.
+
+While no row that may play a part has a NULL there, at either end, `a = b` alone decides, and rule 2 holds by that equality. Else any row
+may be affected: the join is recomputed at both ends, or, where only the left side changed, that meets the whole right side.
+
+Example: `a NOT IN (1, 2)` keeps all its rows but those with 7 where 7 is added on the right; where NULL is added it loses all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+
+from lake.catalyst import Catalyst
+from lake.nodes import Node
+from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.joins import KeyedJoin
+
+
+class NullAwareJoin(KeyedJoin):
+    """A join whose only equalities between the sides are null-aware; `keys` are their two sides."""
+
+    rule = "affected keys: looked up and computed anew; recomputed where a NULL comes up"
+
+    def __init__(
+        self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, catalyst: Catalyst
+    ) -> None:
+        super().__init__(node, children, subqueries, catalyst=catalyst)
+        pairs = catalyst.null_aware_keys(node)
+        self.keys = (tuple(left for left, _ in pairs), tuple(right for _, right in pairs))
+        self.reason = ""
+
+    def other(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
+        """The rows of one side that rows of the other can match: those of their keys, all where there is a NULL on either side."""
+        keys = reading.keys([(driving, self.keys[1 - side])]).pick(dict(enumerate(self.keys[side])))
+        child = self.children[side]
+        if keys.hold_null() or self._holds_null(side, reading):
+            return child.snapshot(reading)
+        return child.lookup(keys, reading, exact=False)
+
+    def own_changes(self, reading: Reading) -> Changes | None:
+        deltas = [reading.changes_of(child) for child in self.children]
+        moved = [(delta, on) for delta, on in zip(deltas, self.keys, strict=True) if delta is not None]
+        if deltas[1] is not None and (reading.keys(moved).hold_null() or self._holds_null(0, reading) or self._holds_null(1, reading)):
+            return self.recomputed(reading, "there is a NULL in its NOT IN")
+        return super().own_changes(reading)
+
+    def _holds_null(self, side: int, reading: Reading) -> bool:
+        """Whether a row of one side, at `until`, has a NULL among its keys."""
+        found = (self.children[side].lookup(Keys.null(key, reading), reading).limit(1) for key in self.keys[side])
+        return any(reading.keep(rows) is not None for rows in found)
