@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.config import HIDDEN_PREFIX, Config, ViewConfig
 from lake.errors import ConfigError, DefinitionError
-from lake.keys import Carrying, Key, carrying
+from lake.keys import Carrying, Key, carrying, tie_free
 from lake.measures import stored
 from lake.nodes import Expression
 from lake.relations.base import Relation
@@ -147,7 +147,8 @@ def define(
         primary_keys = {t: keys[t] for t in sources}
         _check_primary_keys(primary_keys, schemas)
         catalyst.mark_sessions(plan, optimised)
-        carried = carrying(stored(catalyst.tree(optimised), catalyst), catalyst, primary_keys)
+        tree = tie_free(catalyst.tree(optimised), catalyst, primary_keys)
+        carried = carrying(stored(tree, catalyst), catalyst, primary_keys)
         relation = build(carried.node, catalyst)
         operator = stored_of(relation)
         hidden = _hidden(carried, columns, catalyst.schema_of(carried.node.spine[0]))

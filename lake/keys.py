@@ -8,11 +8,11 @@ rows are published.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lake.catalyst import Catalyst
 from lake.nodes import Expression, Node
-from lake.order_dependence import order_dependence
+from lake.order_dependence import order_dependence, ordered_by
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,15 @@ def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope)
         case _:
             return Carrying(catalyst.over(node, node.children), None) if node.children else Carrying(node, _declared(node, primary_keys))
+
+
+def tie_free(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence[str]]) -> Node:
+    """The tree with those windows marked whose partition and order hold a key of their rows, so that none of them tie."""
+    children = tuple(tie_free(child, catalyst, primary_keys) for child in node.children)
+    if node.kind == "Window":
+        key = carrying(children[0], catalyst, primary_keys).key
+        return replace(node, children=children, tie_free=key is not None and set(key.ids) <= ordered_by(node, catalyst))
+    return replace(node, children=children)
 
 
 def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | None:

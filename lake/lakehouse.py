@@ -12,7 +12,8 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -249,7 +250,11 @@ class Lakehouse:
             prepared.inputs.base_snapshot(),
         )
         if decided.mode == "incremental":
-            with few_changes(spark) as end, Reading(definition.catalyst, sources, on_many=end) as reading:
+            with (
+                few_changes(spark) as end,
+                Reading(definition.catalyst, sources, on_many=end) as reading,
+                self._broken_keys_named(definition, reading),
+            ):
                 return self._change(target, stamp, reading, decided, current)
         with Reading(definition.catalyst, sources) as reading:
             if decided.mode == "build":
@@ -276,16 +281,25 @@ class Lakehouse:
             publish.publish(target, stamp, None, reading)
             return _result(decided, decided.mode, 0, 0, 0)
         rows = in_names(definition, weights.consolidate(frame))
-        try:
-            edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
-            publish.publish(target, stamp, edits, reading)
-        except KeyViolationError:
-            refuse_broken(definition, reading.sources, self._declared_keys(definition))
-            raise
+        edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
+        publish.publish(target, stamp, edits, reading)
         recomputed = "; ".join(dict.fromkeys(reading.recomputed))
         mode = "recompute" if recomputed else decided.mode
         result = _result(decided, mode, edits.inserted + edits.updated, edits.deleted + edits.updated, edits.updated, recomputed)
         return {**result, "changes_read": reading.rows_read}
+
+    @contextmanager
+    def _broken_keys_named(self, definition: Definition, reading: Reading) -> Iterator[None]:
+        """Where rows don't add up, a declared key that the sources break is the likely reason, and the one that the user can mend."""
+        try:
+            yield
+        except (KeyViolationError, InternalError):
+            refuse_broken(definition, reading.sources, self._declared_keys(definition))
+            raise
+        except (PySparkException, Py4JJavaError) as error:
+            if "LAKEJOIN_INTERNAL" in str(error):
+                refuse_broken(definition, reading.sources, self._declared_keys(definition))
+            raise
 
     def _replace(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> dict[str, Any]:
         definition = target.definition

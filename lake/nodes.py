@@ -66,7 +66,8 @@ class Node:
     The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
     sort. Only the innermost one's children are `children`. `order_dependent`: what in its expressions depends on the order of
     rows (see order_dependence.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
-    `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other.
+    `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other. `tie_free`: a window's partition and
+    order tell the rows of its child apart, by a key of theirs.
     """
 
     kind: str
@@ -77,6 +78,7 @@ class Node:
     order_dependent: str = ""
     measures: tuple[Measure, ...] = ()
     most: int = 0
+    tie_free: bool = False
 
     @property
     def plan(self) -> Java:

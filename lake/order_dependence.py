@@ -7,9 +7,12 @@ holds (relations/scoped.py), never what it would give now.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lake.catalyst import Catalyst
 from lake.nodes import Node
 from lake.scala import Java
+from lake.weights import is_bitwise
 
 _ALWAYS = {
     "First": "first",
@@ -60,13 +63,28 @@ _SKETCHES = ("Hll", "Theta", "Kll", "Tuple", "ApproxTopK")
 
 def order_dependence(node: Node, catalyst: Catalyst) -> str:
     """What in the node's own expressions depends on the order of rows, in words; empty where nothing does."""
+    if node.kind == "Window" and (node.tie_free or set(node.children[0].output_ids) <= ordered_by(node, catalyst)):
+        return _named_first(node, catalyst, _rounding)
+    return _named_first(node, catalyst, _named) or (
+        "LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else ""
+    )
+
+
+def ordered_by(window: Node, catalyst: Catalyst) -> set[int]:
+    """The columns in which rows that tie in a window are the same bit by bit."""
+    orders = [order.child() for order in catalyst.list(window.plan.orderSpec())]
+    found = [catalyst.expression(java) for java in [*catalyst.list(window.plan.partitionSpec()), *orders]]
+    return {e.attribute for e in found if e.plain and e.attribute is not None and is_bitwise(catalyst.type_of(e))}
+
+
+def _named_first(node: Node, catalyst: Catalyst, name: Callable[[str, Java], str]) -> str:
     for plan in node.spine:
         for expression in catalyst.list(plan.expressions()):
             for kind, java in catalyst.census(expression, subqueries=False):
-                found = _named(kind, java)
+                found = name(kind, java)
                 if found:
                     return found
-    return "LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else ""
+    return ""
 
 
 def anywhere(node: Node, catalyst: Catalyst) -> bool:
@@ -78,12 +96,17 @@ def anywhere(node: Node, catalyst: Catalyst) -> bool:
 def _named(kind: str, java: Java) -> str:
     if kind in _ALWAYS:
         return f"{_ALWAYS[kind]}, whose result depends on the order of rows"
+    if kind == "WindowExpression" and _within_ties(java):
+        return "a window frame of ROWS, which depends on the order of rows with equal sort keys"
+    return _rounding(kind, java)
+
+
+def _rounding(kind: str, java: Java) -> str:
+    """What depends on the order of rows even where that is told by their columns: the order of rows within a partition that has none."""
     if kind in _MOMENTS or kind.startswith(_SKETCHES):
         return f"{java.prettyName()}, whose rounding depends on the order of rows"
     if kind in _SUMS and _adds_floats(kind, java):
         return f"{java.prettyName()} of floating-point numbers: their rounding depends on the order of rows"
-    if kind == "WindowExpression" and _within_ties(java):
-        return "a window frame of ROWS, which depends on the order of rows with equal sort keys"
     return ""
 
 

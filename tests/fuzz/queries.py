@@ -150,9 +150,10 @@ class Generator:
         if not pairs:
             return None
         how = self.draw.choice(["UNION ALL", "UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
-        a, b = (", ".join(names) for names in zip(*pairs[:2], strict=True))
+        chosen = list({x: (x, y) for x, y in pairs}.values())[:2]
+        a, b = (", ".join(names) for names in zip(*chosen, strict=True))
         kinds = dict(left.columns)
-        columns = [(x, kinds[x]) for x, _ in pairs[:2]]
+        columns = [(x, kinds[x]) for x, _ in chosen]
         return self._both(how.lower(), left, right, f"SELECT {a} FROM ({left.sql}) {how} SELECT {b} FROM ({right.sql})", columns)
 
     def _window(self, depth: int) -> Query:

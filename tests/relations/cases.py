@@ -134,11 +134,13 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 # what depends on the order of rows (trap 8): here without ties and without rounding, so that there is one truth
 SCOPED = {
-    "row_number": "SELECT id, s, v, row_number() OVER (PARTITION BY s ORDER BY v, id) AS r FROM a",
-    "row_number_by_what_is_not_selected": "SELECT v, row_number() OVER (PARTITION BY s ORDER BY v, id) AS r FROM a",
-    "first_row_of_a_key": "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY v DESC, id) AS r FROM a) WHERE r = 1",
-    "lag_and_running_sum": """SELECT s, v, lag(v) OVER (PARTITION BY s ORDER BY v, id) AS l,
-        sum(v) OVER (PARTITION BY s ORDER BY v, id ROWS UNBOUNDED PRECEDING) AS t FROM a""",
+    "row_number": "SELECT id, s, v, row_number() OVER (PARTITION BY s ORDER BY v) AS r FROM (SELECT DISTINCT id, s, v FROM a)",
+    "row_number_by_what_is_not_selected": """SELECT v, row_number() OVER (PARTITION BY s ORDER BY v + 0) AS r
+        FROM (SELECT DISTINCT s, v FROM a)""",
+    "first_row_of_a_key": """SELECT s, v FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY v DESC, upper(r)) AS n
+        FROM (SELECT DISTINCT s, v, substr(s, 1, 1) AS r FROM a)) WHERE n = 1""",
+    "lag_and_running_sum": """SELECT s, v, lag(v) OVER (PARTITION BY s ORDER BY v + 0) AS l,
+        sum(v) OVER (PARTITION BY s ORDER BY v + 0 ROWS UNBOUNDED PRECEDING) AS t FROM (SELECT DISTINCT s, v FROM a)""",
     "average": "SELECT s, avg(v) AS m FROM a GROUP BY s HAVING count(*) < 3",
     "average_by_what_is_not_selected": "SELECT avg(v) AS m FROM a GROUP BY s HAVING count(*) < 3",
     "sum_of_doubles": "SELECT s, id, sum(CAST(v AS double)) AS d FROM a GROUP BY s, id HAVING count(*) < 3",
@@ -159,7 +161,7 @@ UNSCOPED = {
     "averages_of_averages": "SELECT m, avg(n) AS a FROM (SELECT s, avg(v) AS m, count(*) AS n FROM a GROUP BY s) GROUP BY m",
     "averages_fully_joined": "SELECT g.m, b.w FROM (SELECT id, avg(v) AS m FROM a GROUP BY id) g FULL JOIN b ON g.id = b.id",
     "average_of_all": "SELECT avg(CAST(v AS double)) AS m FROM a",
-    "rows_numbered": "SELECT v, row_number() OVER (ORDER BY v, id) AS r FROM a",
+    "rows_numbered": "SELECT v, row_number() OVER (ORDER BY v + 0) AS r FROM (SELECT DISTINCT v FROM a)",
 }
 # sums, counts, averages and extremes at the root, added onto what the view holds
 ADDED = {
@@ -229,6 +231,15 @@ SECTIONS |= {
             last_value(v) OVER (PARTITION BY s ORDER BY v, id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l FROM a""",
         "range_frame": """SELECT k, v, count(*) OVER (PARTITION BY k ORDER BY t
             RANGE BETWEEN INTERVAL 10 SECONDS PRECEDING AND CURRENT ROW) AS n FROM e""",
+        "row_number_in_a_total_order": "SELECT id, s, v, row_number() OVER (PARTITION BY s ORDER BY v, id) AS r FROM a",
+        "first_row_in_a_total_order": """SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY v DESC, id) AS r FROM a)
+            WHERE r = 1""",
+        "row_number_by_a_key": """SELECT s, t, row_number() OVER (PARTITION BY t > 5 ORDER BY s) AS r
+            FROM (SELECT s, sum(v) AS t, max(CAST(v AS double)) AS d FROM a GROUP BY s) WHERE d > 0 OR t IS NULL""",
+        "ranks_of_ranks": """SELECT id, r, row_number() OVER (PARTITION BY id ORDER BY v, r) AS q
+            FROM (SELECT id, v, row_number() OVER (PARTITION BY s ORDER BY id, v) AS r FROM a) WHERE r < 3""",
+        "lags_aggregated": """SELECT id, sum(v - l) AS d FROM (SELECT id, v, lag(v) OVER (PARTITION BY s ORDER BY v, id) AS l FROM a)
+            GROUP BY id""",
         "two_partitions": "SELECT s, id, count(*) OVER (PARTITION BY s) AS n, max(v) OVER (PARTITION BY id) AS m FROM a",
         "window_of_groups": "SELECT s, sum(v) AS t, rank() OVER (PARTITION BY s IS NULL ORDER BY sum(v)) AS r FROM a GROUP BY s",
     },
@@ -245,7 +256,8 @@ SECTIONS |= {
         "scalars_of_every_type": """SELECT id, (SELECT max(x) FROM c) AS d, (SELECT max(k) FROM c) AS k, (SELECT max(t) FROM e) AS t,
             (SELECT max(CAST(t AS date)) FROM e) AS y, (SELECT sum(w) FROM b) AS w, (SELECT min(l) FROM c) AS l,
             (SELECT max(CAST(v AS double)) FROM a) AS f, (SELECT min(v) < 3 FROM a) AS o FROM a""",
-        "scalar_of_no_row": "SELECT id, (SELECT max(w) FROM b WHERE id > 900) AS m FROM a WHERE (v > (SELECT min(v) FROM a WHERE id < 0)) IS NULL",
+        "scalar_of_no_row": """SELECT id, (SELECT max(w) FROM b WHERE id > 900) AS m FROM a
+            WHERE (v > (SELECT min(v) FROM a WHERE id < 0)) IS NULL""",
         "correlated_count": "SELECT s, (SELECT count(*) FROM b WHERE b.id = a.id) AS n FROM a",
         "lateral_join": "SELECT a.s, l.m FROM a, LATERAL (SELECT max(w) AS m FROM b WHERE b.id = a.id) l",
     },
