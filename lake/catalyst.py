@@ -426,6 +426,11 @@ class Catalyst(Scala):
                 found.append((a, b))
         return found
 
+    def coalesced(self, expression: Expression) -> list[Expression]:
+        """What a coalesce takes the first of; empty for another expression."""
+        is_coalesce = expression.java.getClass().getSimpleName() == "Coalesce"
+        return self.expressions(expression.java.children()) if is_coalesce else []
+
     def type_of(self, expression: Expression) -> DataType:
         """The expression's type."""
         return _parse_datatype_json_string(expression.java.dataType().json())

@@ -47,9 +47,15 @@ class Join(Relation):
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Keys go to a side that has them, and from what is found there to the other side by the equi-keys.
 
-        Only to a preserved side: narrowing the NULL-supplying one first makes matched rows look unmatched (trap 3).
+        Narrowing a NULL-supplying side first makes matched rows of the other look unmatched (trap 3): such rows have NULL in that
+        side's columns, so where no key is NULL they are dropped again. `coalesce(a, b)` of a full join's `a = b` goes to both sides.
         """
-        first = max(self.walkable, key=lambda side: len(self._keys_of(keys, side)), default=None)
+        merged = self._merged(keys.on, reading.catalyst) if self.join_type == "FullOuter" else {}
+        if merged:
+            sides = [keys.pick({i: pair[side] for i, pair in merged.items()}) for side in (0, 1)]
+            rows = self.run(reading, [child.lookup(k, reading) for child, k in zip(self.children, sides, strict=True)])
+            return self.restricted(rows, keys, reading) if exact and len(merged) < len(keys.on) else rows
+        first = max(self._narrowable(keys), key=lambda side: len(self._keys_of(keys, side)), default=None)
         picked = {} if first is None else self._keys_of(keys, first)
         if first is None or not picked:
             rows = self.snapshot(reading)
@@ -57,17 +63,34 @@ class Join(Relation):
             found = reading.keep_rows(self.children[first].lookup(keys.pick(picked), reading))
             frames = {first: found.frame, 1 - first: self.other(1 - first, found, reading)}
             rows = self.run(reading, [frames[0], frames[1]])
-        return self.restricted(rows, keys, reading) if exact and len(picked) < len(keys.on) else rows
+        certain = first in self.walkable
+        return self.restricted(rows, keys, reading) if not certain or (exact and len(picked) < len(keys.on)) else rows
 
     @property
     def walkable(self) -> tuple[int, ...]:
-        """The sides that a lookup may narrow first."""
+        """The preserved sides: a lookup may narrow these first, whatever the keys."""
         return {"FullOuter": (), "RightOuter": (1,), "Inner": (0, 1), "Cross": (0, 1)}.get(self.join_type, (0,))
+
+    def _narrowable(self, keys: Keys) -> list[int]:
+        """The sides that a lookup of these keys may narrow first."""
+        sides = {s: [keys.ranges[i] for i in self._keys_of(keys, s)] for s in (0, 1)}
+        return [s for s, ranges in sides.items() if s in self.walkable or any(r is not None and not r.null for r in ranges)]
 
     def _keys_of(self, keys: Keys, side: int) -> dict[int, Expression]:
         ids = self.children[side].node.output_ids
         # only what can't throw: rows that the join drops are still there (trap 4)
         return {i: e for i, e in enumerate(keys.on) if e.attribute is not None and e.references <= ids}
+
+    def _merged(self, on: Sequence[Expression], catalyst: Catalyst) -> dict[int, tuple[Expression, Expression]]:
+        """Position of a key that is the coalesced pair of an equality → the pair."""
+        found = {}
+        for i, expression in enumerate(on):
+            values = catalyst.coalesced(expression)
+            for left, right, _ in self.equi_keys if len(values) == 2 else ():
+                same = [[v.java.semanticEquals(e.java) for v in values] for e in (left, right)]
+                if same in ([[True, False], [False, True]], [[False, True], [True, False]]):
+                    found[i] = (left, right)
+        return found
 
 
 class InnerJoin(Join):

@@ -221,6 +221,15 @@ SECTIONS |= {
         "distinct_with_filter": "SELECT s, count(DISTINCT v) FILTER (WHERE id > 1) AS d, sum(DISTINCT v) AS t FROM a GROUP BY s",
         "having_with_a_subquery": "SELECT s, sum(v) AS t FROM a GROUP BY s HAVING sum(v) > (SELECT min(w) FROM b)",
         "groups_of_structs": "SELECT named_struct('s', s, 'v', v) AS k, count(*) AS n FROM a GROUP BY named_struct('s', s, 'v', v)",
+        "groups_of_a_full_join": """SELECT k, count(DISTINCT v) AS n, max(w) AS w FROM (SELECT coalesce(a.id, b.id) AS k, v, w
+            FROM a FULL JOIN b ON a.id = b.id) GROUP BY k""",
+        "groups_of_a_full_join_using": "SELECT id, count(DISTINCT s) AS n, sum(DISTINCT w) AS w FROM a FULL JOIN b USING (id) GROUP BY id",
+        "groups_of_one_side_of_a_full_join": """SELECT s, count(DISTINCT w) AS n FROM a FULL JOIN b ON a.id = b.id AND w > 100
+            GROUP BY s""",
+        "groups_of_what_may_be_padded": """SELECT w, count(DISTINCT v) AS n, max(s) AS s FROM a LEFT JOIN b ON a.id = b.id AND v < w
+            GROUP BY w""",
+        "groups_of_what_may_be_padded_and_not": """SELECT w, s, count(DISTINCT v) AS n FROM b RIGHT JOIN a ON a.id = b.id AND v * 10 < w
+            GROUP BY w, s""",
         "two_levels": "SELECT n, count(*) AS m FROM (SELECT s, count(*) AS n FROM a GROUP BY s) GROUP BY n",
     },
     "More windows": {

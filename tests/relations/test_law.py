@@ -97,6 +97,19 @@ def test_a_subquery_above_which_rows_are_numbered_touches_everything(spark: Spar
     assert any("subquery" in reason for reason in view.recomputed)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in QUERIES if n.startswith("groups_of")])
+def test_groups_of_outer_joins_whose_changed_keys_hold_no_null(spark: SparkSession, name: str) -> None:
+    view = View(spark, SCHEMAS, QUERIES[name])
+    a, b = BEFORE["a"], BEFORE["b"]
+    for until in (
+        {"a": [*a[1:], (2, "y", 21)]},
+        {"b": [row for row in b if row != (2, 201)]},
+        {"a": [row for row in a if row[0] != 2], "b": [*b, (3, 300), (4, 400)]},
+    ):
+        view.assert_law(BEFORE, {**BEFORE, **until})
+
+
 def test_nothing_changed_is_no_changes(spark: SparkSession) -> None:
     assert View(spark, SCHEMAS, QUERIES["three_way"]).changes(BEFORE, BEFORE) == {}
 
