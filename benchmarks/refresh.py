@@ -8,49 +8,27 @@ unmeasured round of each case. Results go to benchmarks/results/refresh.json.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import shutil
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import psutil
-from pyspark.sql import SparkSession
+import yaml
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measure import DATA, measured, save
 from examples.delta import write
 from examples.nexmark.generator import Nexmark
 from lake import Lakehouse, open_lake
 
-RESULTS = Path(__file__).with_name("results")
-DATA = Path(__file__).with_name(".data")
 _VIEWS = Path(__file__).parent.parent / "examples" / "nexmark" / "lakejoin.yml"
-
-
-def cpu_seconds(spark: SparkSession) -> float:
-    """CPU seconds used so far by this process and the JVM that it drives."""
-    pid = int(spark._jvm.java.lang.ProcessHandle.current().pid())
-    return sum(t.user + t.system for t in (psutil.Process(p).cpu_times() for p in (pid, os.getpid())))
-
-
-def measured(spark: SparkSession, work: Callable[[], object]) -> tuple[float, float]:
-    """(CPU seconds, wall seconds) of some work."""
-    cpu, wall = cpu_seconds(spark), time.monotonic()
-    work()
-    return cpu_seconds(spark) - cpu, time.monotonic() - wall
 
 
 class Bench:
     """Bids and auctions of a given size, the view over them, and the query recomputed beside it."""
 
     def __init__(self, events: int) -> None:
-        import yaml
-
         shutil.rmtree(DATA, ignore_errors=True)
         config = yaml.safe_load(_VIEWS.read_text()) | {"root": str(DATA), "spark": {"spark.driver.memory": "6g"}}
         self.lake: Lakehouse = open_lake(config)
@@ -140,10 +118,7 @@ def main() -> int:
         wall, rewall = float(str(r["refresh_wall"])), float(str(r["recompute_wall"]))
         table.add_row(str(r["case"]), f"{cpu:.1f}", f"{other:.1f}", f"1 / {other / cpu:.1f}", f"{wall:.2f}", f"{rewall:.2f}")
     Console().print(table)
-    RESULTS.mkdir(exist_ok=True)
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
-    body = {"events": options.events, "rounds": options.rounds, "machine": machine, "results": results}
-    (RESULTS / "refresh.json").write_text(json.dumps(body, indent=1) + "\n")
+    save("refresh", {"events": options.events, "rounds": options.rounds, "results": results})
     return 0
 
 

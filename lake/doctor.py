@@ -88,10 +88,10 @@ def _lake(config: Config) -> Iterator[Finding]:
 
 def _target(lake: Any, config: Config, folder: str) -> Finding:
     """Whether the target can be written, and whether two writers there can't lose a commit (trap 18)."""
-    from lake.view_table import UNSAFE_SCHEMES, safe_writes
+    from lake.view_table import safe_writes, unsafe_scheme
 
     scheme = urlparse(folder).scheme if ":" in folder else ""
-    if scheme in UNSAFE_SCHEMES and not config.single_writer and not lake.has_multi_writer_store(scheme):
+    if not config.single_writer and unsafe_scheme(lake.spark, scheme):
         return Finding("target", False, f"{folder}: two writers at once could lose a commit", safe_writes(scheme))
     error = lake.probe_put_if_absent(folder, f".lakejoin-doctor-{uuid.uuid4().hex}")
     if error:

@@ -17,7 +17,7 @@ def explain(definition: Definition, ways: Mapping[str, str]) -> Explanation:
     """The view's tree, operator by operator. `ways`: how each source's changes are read."""
     steps = tuple(_steps(definition.relation, 0))
     recomputed = [f"{s.operator} is recomputed, since {s.reason}" for s in steps if s.reason]
-    reasons = [f"it uses {definition.order_dependent}, under no key of its own"] if definition.order_dependent else recomputed
+    reasons = [definition.recomputed] if definition.recomputed else recomputed
     names = {c.attribute: c.name for c in reversed(definition.table_columns)}
     scope = tuple(names[e.attribute] for e in definition.scope if e.attribute is not None)
     warning = definition.relation.order_dependent

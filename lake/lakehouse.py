@@ -11,46 +11,30 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake import explain, publish, verify, view_changes, weights
+from lake import explain, publish, verify
 from lake.config import Config, load
-from lake.definition import Definition, define, named
+from lake.definition import Definition, define
 from lake.deltalog import Pinned, put_if_absent_problem
-from lake.edits import in_names, keyed, of_multiset
-from lake.errors import DefinitionError, InternalError, KeyViolationError, LakeError, QueryError, TargetError
+from lake.errors import InternalError, KeyViolationError, LakeError, QueryError, TargetError
 from lake.inputs import Inputs, Until, capture, check_named, in_order, table_of
-from lake.plan import RefreshPlan, plan
-from lake.primary_keys import refuse_broken
-from lake.publish import LostRaceError, Target
-from lake.relations.base import Reading
+from lake.publish import LostRaceError
+from lake.queries import named
+from lake.refresh import Refresh
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
-from lake.session import few_changes, make_session, own_session
+from lake.session import make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import PinnedSources, Table, check_identity, expires_in, pin_at, reason, snapshot_of, way_of
-from lake.view_table import (
-    FEED,
-    UNSAFE_SCHEMES,
-    Published,
-    create,
-    describe,
-    open_log,
-    published,
-    safe_writes,
-    set_properties,
-    visible,
-)
+from lake.tables import Table, expires_in, pin_at, reason, way_of
+from lake.view_table import Published, published, visible
 
 logger = logging.getLogger("lakejoin")
 
@@ -63,14 +47,6 @@ def open_lake(
     `spark`: an existing classic session with Delta, else one is made when it is first needed. Raises ConfigError.
     """
     return Lakehouse(load(config, env), spark)
-
-
-@dataclass
-class _Prepared:
-    """A view ready to be refreshed: its definition and the newest version of each of its sources, captured once."""
-
-    definition: Definition
-    inputs: Inputs
 
 
 @dataclass
@@ -109,7 +85,7 @@ class Lakehouse:
         `until`: {table: version} (tables not named: newest), a time (datetime or ISO text), or None for newest. Raises
         LakeError with what to do; the published view is then as it was.
         """
-        return self._refreshed(view, until, rebuild=False)
+        return self._refreshed(view, until)
 
     def rebuild(self, view: str, until: Until = None) -> RefreshResult:
         """Compute a view anew at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
@@ -122,9 +98,9 @@ class Lakehouse:
     def explain(self, view: str) -> Explanation:
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
         with self._opened(view) as state:
-            prepared = self._prepare(view, state)
-            ways = {s: way_of(prepared.inputs.pins[s], None) for s in prepared.definition.sources}
-            return explain.explain(prepared.definition, ways)
+            definition, inputs = self._prepare(view, state)
+            ways = {s: way_of(inputs.pins[s], None) for s in definition.sources}
+            return explain.explain(definition, ways)
 
     def verify(self, view: str) -> Differences:
         """The view against its query run from scratch, by plain Spark on the pinned tables, at the view's snapshot.
@@ -178,24 +154,19 @@ class Lakehouse:
         """A source's newest version. Raises SourceError, also where a declared key's column is missing."""
         return table_of(self.config, table).log(self.spark).head()
 
-    def has_multi_writer_store(self, scheme: str) -> bool:
-        """Whether the session has a log store for the scheme that keeps two writers from losing a commit."""
-        store = self.spark.conf.get(f"spark.delta.logStore.{scheme}.impl", "") or ""
-        return bool(store) and "SingleDriver" not in store
-
     def probe_put_if_absent(self, folder: str, name: str) -> str | None:
         """Make a file in the folder, see that it can't be made twice, remove it; what went wrong, None if nothing."""
         return put_if_absent_problem(self.spark, f"{folder}/{name}")
 
-    # -- a refresh --------------------------------------------------------------------------------------------------
+    # -- what the verbs share ---------------------------------------------------------------------------------------
 
-    def _refreshed(self, view: str, until: Until, rebuild: bool) -> RefreshResult:
+    def _refreshed(self, view: str, until: Until, rebuild: bool = False) -> RefreshResult:
         started = time.monotonic()
         with self._opened(view) as state:
             for attempt in range(1, publish.ATTEMPTS + 1):
-                prepared = self._prepare(view, state, until)
+                definition, inputs = self._prepare(view, state, until)
                 try:
-                    result = self._attempt(prepared, state.spark, rebuild)
+                    result = Refresh(self.config, state.spark, definition, inputs, self._view_table(view), rebuild).run()
                 except LostRaceError:
                     if attempt == publish.ATTEMPTS:
                         raise
@@ -205,126 +176,9 @@ class Lakehouse:
                 except (PySparkException, Py4JJavaError) as error:
                     raise _failed(view, error) from error
                 break
-        found = RefreshResult(seconds=round(time.monotonic() - started, 3), **result)
+        found = replace(result, seconds=round(time.monotonic() - started, 3))
         logger.info("refreshed", extra={"lakejoin": {"event": "refresh", **found.to_json()}})
         return found
-
-    def _attempt(self, prepared: _Prepared, spark: SparkSession, rebuild: bool) -> dict[str, Any]:
-        definition, view = prepared.definition, prepared.definition.view
-        table, until = self._view_table(view), snapshot_of(prepared.inputs.pins)
-        self._refuse_unwanted(definition, table)
-        current = published(spark, table) if not rebuild else self._published_or_foreign(spark, table)
-        stamp = current.stamp if current else None
-        changed = self.config.view(view).on_definition_change == "rebuild"
-        if stamp is not None and changed and dict(stamp.fingerprint) != dict(definition.fingerprint):
-            rebuild = True
-        if rebuild and current is not None:
-            decided = RefreshPlan(view, "recompute", stamp.snapshot if stamp else None, until, "a rebuild was asked for")
-        else:
-            decided = plan(view, stamp, definition.fingerprint, until, definition.order_dependent)
-            if stamp is not None:
-                for source, version in stamp.snapshot.versions.items():
-                    check_identity(prepared.inputs.tables[source], prepared.inputs.pins[source], version)
-        if decided.mode == "none":
-            return _result(decided, decided.mode, 0, 0, 0)
-        if current is None:
-            create(spark, table, self.config.view(view), definition)
-            current = published(spark, table)
-            assert current is not None
-        describe(spark, table, self.config.view(view), definition, current.pinned)
-        return self._computed(prepared, spark, table, current, decided)
-
-    def _computed(self, prepared: _Prepared, spark: SparkSession, table: Table, current: Published, decided: RefreshPlan) -> dict[str, Any]:
-        definition = prepared.definition
-        since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
-        sources = PinnedSources(prepared.inputs.tables, prepared.inputs.pins, since)
-        target = Target(spark, table, current.pinned.log, definition)
-        stamp = Stamp(
-            definition.view,
-            current.next_number,
-            uuid.uuid4().hex,
-            current.pinned.version.number,
-            decided.until,
-            decided.mode,
-            definition.fingerprint,
-            prepared.inputs.base_snapshot(),
-        )
-        if decided.mode == "incremental":
-            with (
-                few_changes(spark) as end,
-                Reading(definition.catalyst, sources, on_many=end) as reading,
-                self._broken_keys_named(definition, reading),
-            ):
-                return self._change(target, stamp, reading, decided, current)
-        with Reading(definition.catalyst, sources) as reading:
-            if decided.mode == "build":
-                return self._build(target, stamp, reading, decided)
-            return self._change(target, stamp, reading, decided, current)
-
-    def _build(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> dict[str, Any]:
-        definition = target.definition
-        refuse_broken(definition, reading.sources, self._declared_keys(definition))
-        rows = in_names(definition, definition.relation.snapshot(reading))
-        inserted = publish.publish_rows(target, stamp, rows)
-        return _result(decided, "build", inserted, 0, 0)
-
-    def _change(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, current: Published) -> dict[str, Any]:
-        definition = target.definition
-        if decided.mode == "recompute":
-            if not publish.same_schema(definition, current.pinned.schema):
-                return self._replace(target, stamp, reading, decided)
-            refuse_broken(definition, reading.sources, self._declared_keys(definition))
-            frame: DataFrame | None = view_changes.difference(definition, current.pinned.rows(), reading)
-        else:
-            frame = view_changes.changes(definition, current.pinned.rows(), reading)
-        if frame is None:
-            publish.publish(target, stamp, None, reading)
-            return _result(decided, decided.mode, 0, 0, 0)
-        rows = in_names(definition, weights.consolidate(frame))
-        edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
-        publish.publish(target, stamp, edits, reading)
-        recomputed = "; ".join(dict.fromkeys(reading.recomputed))
-        mode = "recompute" if recomputed else decided.mode
-        result = _result(decided, mode, edits.inserted + edits.updated, edits.deleted + edits.updated, edits.updated, recomputed)
-        return {**result, "changes_read": reading.rows_read}
-
-    @contextmanager
-    def _broken_keys_named(self, definition: Definition, reading: Reading) -> Iterator[None]:
-        """Where rows don't add up, a declared key that the sources break is the likely reason, and the one that the user can mend."""
-        try:
-            yield
-        except (KeyViolationError, InternalError):
-            refuse_broken(definition, reading.sources, self._declared_keys(definition))
-            raise
-        except (PySparkException, Py4JJavaError) as error:
-            if "LAKEJOIN_INTERNAL" in str(error):
-                refuse_broken(definition, reading.sources, self._declared_keys(definition))
-            raise
-
-    def _replace(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> dict[str, Any]:
-        definition = target.definition
-        refuse_broken(definition, reading.sources, self._declared_keys(definition))
-        rows = in_names(definition, definition.relation.snapshot(reading))
-        # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
-        set_properties(target.spark, target.table, {FEED: "false"})
-        inserted = publish.publish_rows(target, stamp, rows, replace=True)
-        describe(target.spark, target.table, self.config.view(definition.view), definition, target.log.head())
-        return _result(decided, "recompute", inserted, 0, 0, "the view's columns changed: all rows were written anew")
-
-    def _refuse_unwanted(self, definition: Definition, table: Table) -> None:
-        """Raise where the configuration forbids what this refresh would do, before anything is computed."""
-        if self.config.view(definition.view).refresh_mode == "incremental":
-            found = explain.explain(definition, {})
-            if not found.incremental:
-                raise DefinitionError(
-                    f"View {definition.view!r} has `refresh_mode: incremental`, and is not incremental: {found.reason}. Nothing was "
-                    "written. Change the query, or set `refresh_mode: auto`."
-                )
-        scheme = urlparse(table.path or "").scheme
-        if scheme in UNSAFE_SCHEMES and not self.config.single_writer and not self.has_multi_writer_store(scheme):
-            raise TargetError(f"Two writers at once could lose a commit of view {table}. Nothing was written. {safe_writes(scheme)}")
-
-    # -- what the verbs share ---------------------------------------------------------------------------------------
 
     def _opened(self, view: str) -> _Opened:
         self.config.view(view)
@@ -333,8 +187,8 @@ class Lakehouse:
                 self._views[view] = _View(own_session(self.spark))
         return _Opened(self._views[view])
 
-    def _prepare(self, view: str, state: _View, until: Until = None) -> _Prepared:
-        """Capture the newest version of each table that the view may read, and analyse the view if a schema is new."""
+    def _prepare(self, view: str, state: _View, until: Until = None) -> tuple[Definition, Inputs]:
+        """Capture the newest version of each table that the view may read, once, and analyse the view if a schema is new."""
         names = self._reads(view)
         if any(name in self.config.views for name in names):
             self.in_order([view])
@@ -342,7 +196,7 @@ class Lakehouse:
         if state.definition is None or state.seen != (inputs.schemas, inputs.primary_keys):
             state.definition = define(state.spark, view, self.config, inputs.schemas, inputs.primary_keys)
             state.seen = (inputs.schemas, inputs.primary_keys)
-        return _Prepared(state.definition, inputs.only(state.definition.sources))
+        return state.definition, inputs.only(state.definition.sources)
 
     def _reads(self, view: str) -> list[str]:
         """The tables and views that a view names. Raises DefinitionError where views read each other in a cycle."""
@@ -350,9 +204,6 @@ class Lakehouse:
             if state.names is None:
                 state.names = named(state.spark, view, self.config)
             return state.names
-
-    def _declared_keys(self, definition: Definition) -> dict[str, tuple[str, ...]]:
-        return {t: self.config.tables[t].primary_key for t in definition.sources if t in self.config.tables}
 
     def _view_table(self, view: str) -> Table:
         self.config.view(view)
@@ -364,22 +215,12 @@ class Lakehouse:
             raise TargetError(f'View {view!r} has not been built yet. Run "lakejoin refresh {view}".')
         return current
 
-    def _published_or_foreign(self, spark: SparkSession, table: Table) -> Published | None:
-        """For a rebuild: what is published, also where somebody else wrote the table since."""
-        try:
-            return published(spark, table)
-        except TargetError:
-            log = open_log(spark, table)
-            if log is None or log.head().properties.get("lakejoin.view") != table.label:
-                raise
-            return Published(table.label, log.head(), None)
-
     def _status(self, view: str) -> list[SourceStatus]:
         with self._opened(view) as state:
-            prepared = self._prepare(view, state)
+            _, inputs = self._prepare(view, state)
             current = published(state.spark, self._view_table(view))
             stamp = current.stamp if current else None
-            return [_source_status(view, s, stamp, p) for s, p in prepared.inputs.pins.items()]
+            return [_source_status(view, s, stamp, p) for s, p in inputs.pins.items()]
 
 
 class _Opened:
@@ -400,19 +241,6 @@ def _failed(view: str, error: Exception) -> LakeError:
     if "LAKEJOIN_INTERNAL" in str(error):
         return InternalError(f"View {view!r}: {reason(error)}. Nothing was written. Please report it with the view's definition.")
     return QueryError(f"Computing view {view!r} failed: {reason(error)}. Nothing was written. Mend the data or the query.")
-
-
-def _result(decided: RefreshPlan, mode: str, inserted: int, deleted: int, updated: int, reason: str = "") -> dict[str, Any]:
-    return {
-        "view": decided.view,
-        "since": decided.since,
-        "until": decided.until,
-        "mode": mode,
-        "rows_inserted": inserted,
-        "rows_deleted": deleted,
-        "rows_updated": updated,
-        "reason": reason or decided.reason,
-    }
 
 
 def _source_status(view: str, source: str, stamp: Stamp | None, pinned: Pinned) -> SourceStatus:

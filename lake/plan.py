@@ -24,8 +24,11 @@ class RefreshPlan:
     reason: str = ""
 
 
-def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], until: Snapshot, order_dependent: str) -> RefreshPlan:
-    """Plan a refresh. Raises DefinitionChangedError where the definition is another one, SourceError for a mixed move."""
+def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], until: Snapshot, recomputed: str) -> RefreshPlan:
+    """Plan a refresh. `recomputed`: why the definition is never incremental, else empty.
+
+    Raises DefinitionChangedError where the definition is another one, SourceError for a mixed move.
+    """
     if published is None:
         return RefreshPlan(view, "build", None, until, "the view has not been built yet")
     check_fingerprint(view, published.fingerprint, fingerprint)
@@ -38,8 +41,8 @@ def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], unt
     if backwards:
         shown = ", ".join(f"{t} from version {published.snapshot[t]} to {until[t]}" for t in backwards)
         raise SourceError(f"A refresh of {view!r} to {until} would move {shown}. A view never moves back: give newer versions.")
-    if order_dependent:
-        return RefreshPlan(view, "recompute", published.snapshot, until, f"the query uses {order_dependent}, under no key of its own")
+    if recomputed:
+        return RefreshPlan(view, "recompute", published.snapshot, until, recomputed)
     return RefreshPlan(view, "incremental", published.snapshot, until)
 
 

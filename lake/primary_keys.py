@@ -17,8 +17,8 @@ _ROWS = f"{HIDDEN_PREFIX}rows"
 
 
 def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mapping[str, Sequence[str]]) -> None:
-    """Raise KeyViolationError naming table, key and sample keys where a primary key that the view's key leans on is broken."""
-    if definition.key is None or not definition.key.declared:
+    """Raise KeyViolationError naming table, key and sample keys where a primary key that the view leans on is broken."""
+    if not definition.leans_on_keys:
         return
     for table, key in primary_keys.items():
         if not key:

@@ -91,13 +91,20 @@ _FEW = {
 @contextmanager
 def few_changes(own: SparkSession) -> Iterator[Callable[[], None]]:
     """Settings of a view's own session for a refresh of few changes. Yields what ends them early, where there are many."""
-    before = {key: own.conf.get(key, None) for key in _FEW}
+    with settings(own, _FEW) as end:
+        yield end
+
+
+@contextmanager
+def settings(own: SparkSession, wanted: Mapping[str, str]) -> Iterator[Callable[[], None]]:
+    """Settings of a view's own session, for a time. Yields what ends them early."""
+    before = {key: own.conf.get(key, None) for key in wanted}
 
     def end() -> None:
         for key, value in before.items():
             own.conf.unset(key) if value is None else own.conf.set(key, value)
 
-    for key, value in _FEW.items():
+    for key, value in wanted.items():
         own.conf.set(key, value)
     try:
         yield end

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from lake import weights
 from lake.config import Config
-from lake.definition import function_tables, load_function, query_text
 from lake.errors import ExpiredError
+from lake.queries import function_tables, load_function, query_text
 from lake.results import Difference, Differences
 from lake.snapshots import Snapshot
 from lake.tables import reason

@@ -26,7 +26,7 @@ def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataF
         found = reading.changes_of(relation, kept=False)
         return found.frame if found is not None else None
     if not definition.scope:
-        reading.recomputed.append(f"it uses {relation.order_dependent}, under no key of its own")
+        reading.recomputed.append(definition.recomputed)
         return difference(definition, table, reading)
     try:
         return scoped.changes(relation, definition.scope, held(definition, table), reading)

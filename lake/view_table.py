@@ -21,8 +21,7 @@ from lake.tables import Table, reason
 KEY = "lakejoin.key"
 """The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""
 FEED = "delta.enableChangeDataFeed"
-UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
-"""Where two writers at once can lose a commit, unless the log store is one for many writers (trap 18)."""
+_UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 _STATISTICS = 32  # Delta keeps statistics of the first 32 columns
 _CLUSTERABLE = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
 
@@ -167,6 +166,12 @@ def _told(view: ViewConfig, definition: Definition) -> dict[str, str]:
         "lakejoin.tags": ",".join(view.tags),
     }
     return {k: v for k, v in found.items() if v}
+
+
+def unsafe_scheme(spark: SparkSession, scheme: str) -> str:
+    """The URI scheme, where two writers at once can lose a commit there (trap 18): its log store is none for many writers; else empty."""
+    store = spark.conf.get(f"spark.delta.logStore.{scheme}.impl", "") or "" if scheme in _UNSAFE_SCHEMES else "safe"
+    return scheme if not store or "SingleDriver" in store else ""
 
 
 def safe_writes(scheme: str) -> str:

@@ -12,19 +12,26 @@ LAYERS = (
     {"errors", "preflight"},
     {"config", "snapshots", "weights", "scala"},
     {"nodes"},
+    {"catalyst.expressions"},
+    {"catalyst.trees"},
+    {"catalyst.running"},
+    {"catalyst.definitions"},
     {"deltalog", "catalyst", "stamp", "results", "session", "jars"},
+    {"queries"},
+    {"fingerprint"},
     {"deltacommit", "tables", "order_dependence"},
     {"measures"},
     {"relations.ranges"},
     {"relations.base"},
     {"relations.leaves", "relations.keyed"},
     {"relations.linear", "relations.joins", "relations.stored"},
-    {"relations.additive", "relations.top"},
+    {"relations.additive", "relations.top", "relations.null_aware"},
     {"relations.tree", "relations.scoped", "keys"},
     {"definition"},
     {"plan", "explain", "view_table"},
     {"edits", "verify", "inputs", "view_changes"},
     {"publish", "primary_keys"},
+    {"refresh"},
     {"lakehouse"},
     {"init", "doctor"},
     {"cli"},
@@ -56,7 +63,7 @@ def test_a_module_imports_only_from_layers_before_it(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)
 def test_only_the_rooms_of_catalyst_and_of_delta_reach_into_the_jvm(file: Path) -> None:
-    if module_of(file) in ("catalyst", "deltalog", "deltacommit", "session"):
+    if module_of(file).startswith(("catalyst.", "deltalog", "deltacommit", "session")):
         return
     assert "_jvm" not in file.read_text()
     assert "_jdf" not in file.read_text()

@@ -16,7 +16,7 @@ Read from the other end, it says that the old side never needs to be read:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -205,6 +205,12 @@ class Relation(ABC):
     @property
     def output(self) -> tuple[Attribute, ...]:
         return self.node.output
+
+    def walk(self) -> Iterator[Relation]:
+        """This relation and all below it, outermost first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
 
     @abstractmethod
     def own_changes(self, reading: Reading) -> Changes | None:

@@ -12,7 +12,6 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -102,19 +101,13 @@ def case(spark: SparkSession, seed: int, steps: int, found: Found) -> None:
             found.recomputed.update(r.split(":")[0] for r in reasons)
             kinds = {kind for table, kind in done if table in view.definition.sources}
             found.operators.update(set(query.operators))
-            nodes = {(_name(r), r.rule) for r in _walk(view.definition.relation)}
+            nodes = {(_name(r), r.rule) for r in view.definition.relation.walk()}
             found.coverage.update((name, rule, kind) for name, rule in nodes for kind in kinds)
         tables, before = after_tables, after
 
 
 def _name(relation: Relation) -> str:
     return f"Join {relation.join_type}" if isinstance(relation, Join) else relation.node.kind
-
-
-def _walk(relation: Relation) -> Iterator[Relation]:
-    yield relation
-    for child in relation.children:
-        yield from _walk(child)
 
 
 def smallest(spark: SparkSession, query: Query, since: dict[str, Rows], until: dict[str, Rows], seed: int) -> str:

@@ -41,8 +41,8 @@ def rule(view: View) -> str:
         return next(s.rule for s in found.steps if s.rule.startswith(("added", "renewed")))
     if definition.scope:
         return f"computed anew by ({', '.join(found.scope)}), against the rows held"
-    if definition.order_dependent:
-        return f"**recomputed**: it uses {definition.order_dependent}"
+    if definition.recomputed:
+        return f"**recomputed**: {definition.recomputed}"
     rules = [f"{s.operator}: {s.rule}" for s in found.steps if not s.operator.startswith(_ROW_BY_ROW)]
     reasons = [f"**{s.operator} recomputed**: {s.reason}" for s in found.steps if s.reason]
     return "; ".join(dict.fromkeys(reasons or rules)) or "applied to the changes"

@@ -1,0 +1,38 @@
+"""What the benchmarks share: CPU seconds of some work, and where results go."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyspark
+from pyspark.sql import SparkSession
+
+DATA = Path(__file__).with_name(".data")
+_RESULTS = Path(__file__).with_name("results")
+
+
+def cpu_seconds(spark: SparkSession) -> float:
+    """CPU seconds used so far by this process and the JVM that it drives."""
+    pid = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    return sum(t.user + t.system for t in (psutil.Process(p).cpu_times() for p in (pid, os.getpid())))
+
+
+def measured(spark: SparkSession, work: Callable[[], object]) -> tuple[float, float]:
+    """(CPU seconds, wall seconds) of some work."""
+    cpu, wall = cpu_seconds(spark), time.monotonic()
+    work()
+    return cpu_seconds(spark) - cpu, time.monotonic() - wall
+
+
+def save(name: str, body: Mapping[str, Any]) -> None:
+    """Write benchmarks/results/NAME.json, with the machine and its versions."""
+    _RESULTS.mkdir(exist_ok=True)
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform(), "spark": pyspark.__version__}
+    (_RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, **body}, indent=1) + "\n")

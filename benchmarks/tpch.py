@@ -1,0 +1,152 @@
+"""make bench: TPC-H's 22 queries as views, refreshed, against the queries recomputed and written.
+
+Orders and their line items come and go by the standard's two refresh functions: of each change half are new ones, half are deleted.
+Every query is refreshed and recomputed after every change, one after the other in one session, warm (a change comes first that is
+not measured). Medians of CPU and wall seconds, ratios, and the share of changed rows at which the two cost the same, between the shares
+measured. Results go to benchmarks/results/tpch.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+import statistics
+import sys
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import yaml
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import DATA, measured, save
+from examples.tpch.tables import TABLES, Tpch, generate
+from lake import Lakehouse, open_lake
+
+_ROOT = DATA / "tpch"
+_CONFIG = Path(__file__).parent.parent / "examples" / "tpch" / "lakejoin.yml"
+
+
+@dataclass
+class Case:
+    """One query at one share of changes: (CPU, wall) seconds of each refresh and each recompute, and how it was refreshed."""
+
+    refresh: list[tuple[float, float]] = field(default_factory=list)
+    recompute: list[tuple[float, float]] = field(default_factory=list)
+    modes: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def cpu(self, which: str) -> float:
+        return statistics.median(cpu for cpu, _ in getattr(self, which))
+
+    def wall(self, which: str) -> float:
+        return statistics.median(wall for _, wall in getattr(self, which))
+
+    @property
+    def ratio(self) -> float:
+        """CPU of a refresh as a share of that of a recompute."""
+        return self.cpu("refresh") / self.cpu("recompute")
+
+
+class Bench:
+    """The tables at a scale factor, the views over them, and the queries beside."""
+
+    def __init__(self, scale: float, queries: list[str]) -> None:
+        shutil.rmtree(_ROOT, ignore_errors=True)
+        _ROOT.mkdir(parents=True)
+        config = yaml.safe_load(_CONFIG.read_text())
+        self.texts = {q: (_CONFIG.parent / v["query_file"]).read_text() for q, v in config["views"].items() if q in queries}
+        views = {q: {"query": text} for q, text in self.texts.items()}
+        settings = {**config, "root": str(_ROOT), "views": views, "spark": {"spark.driver.memory": "8g"}}
+        self.lake: Lakehouse = open_lake(settings)
+        self.spark: SparkSession = self.lake.spark
+        generate(_ROOT / "parquet", scale)
+        self.tables = Tpch(self.spark, _ROOT)
+        self.tables.load(_ROOT / "parquet", files=16)
+
+    def change(self, share: float, step: int) -> None:
+        self.tables.insert_orders(share / 2, step)
+        self.tables.delete_orders(share / 2, step)
+
+    def recompute(self, query: str) -> None:
+        """What a user would do instead: the query written whole."""
+        session = self.spark.newSession()
+        for table in TABLES:
+            session.read.format("delta").load(str(_ROOT / table)).createOrReplaceTempView(table)
+        session.sql(self.texts[query].strip().rstrip(";")).write.format("delta").mode("overwrite").save(str(_ROOT / "recomputed" / query))
+
+    def both(self, query: str, case: Case | None) -> None:
+        """Refresh and recompute a query, measured where there is a case to note it in."""
+        outcome = []
+        mine = measured(self.spark, lambda: outcome.append(self.lake.refresh(query)))
+        other = measured(self.spark, lambda: self.recompute(query))
+        if case is not None:
+            case.refresh.append(mine)
+            case.recompute.append(other)
+            case.modes.append(outcome[0].mode)
+            case.reasons.append(outcome[0].reason)
+
+
+def run(scale: float, shares: list[float], rounds: int, queries: list[str]) -> dict[float, dict[str, Case]]:
+    """All queries at all shares; the views are proved at the end."""
+    console, bench = Console(), Bench(scale, queries)
+    for query in bench.texts:
+        console.print(f"{query} built in {bench.lake.refresh(query).seconds:.1f} s")
+    results: dict[float, dict[str, Case]] = {share: defaultdict(Case) for share in shares}
+    for step, share in enumerate([shares[0], *[s for s in shares for _ in range(rounds)]]):
+        bench.change(share, step)
+        for query in bench.texts:
+            bench.both(query, results[share][query] if step else None)
+        console.print(f"{share:.1%} changed: {'measured' if step else 'warm'}")
+    wrong = [query for query in bench.texts if not bench.lake.verify(query).exact]
+    assert not wrong, f"not exact: {wrong}"
+    console.print("all views are exact")
+    return results
+
+
+def crossing(cases: dict[float, Case]) -> float | None:
+    """The share at which a refresh costs what a recompute does, between the shares measured (log-linear); None beyond them."""
+    points = [(math.log(share), math.log(case.ratio)) for share, case in sorted(cases.items())]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if y0 < 0 <= y1:
+            return math.exp(x0 + (x1 - x0) * -y0 / (y1 - y0))
+    return None
+
+
+def show(results: dict[float, dict[str, Case]]) -> None:
+    """A table a share, with the geometric mean."""
+    for share, cases in results.items():
+        table = Table(
+            "query", "mode", "refresh CPU s", "recompute CPU s", "ratio", "refresh s", "recompute s", "crosses at", title=f"{share:.1%}"
+        )
+        for query, case in cases.items():
+            cross = crossing({s: found[query] for s, found in results.items()})
+            cells = [case.cpu("refresh"), case.cpu("recompute"), case.ratio, case.wall("refresh"), case.wall("recompute")]
+            table.add_row(query, "/".join(dict.fromkeys(case.modes)), *[f"{c:.2f}" for c in cells], f"{cross:.1%}" if cross else "")
+        Console().print(table)
+        mean = statistics.geometric_mean(case.ratio for case in cases.values())
+        cheaper = sum(case.ratio < 1 for case in cases.values())
+        Console().print(f"{share:.1%} changed: geometric mean of CPU {mean:.2f} of recomputing; cheaper: {cheaper} of {len(cases)}")
+
+
+def main() -> int:
+    """Print the tables and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.001, 0.01, 0.1])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--queries", nargs="+", default=[f"q{n:02}" for n in range(1, 23)])
+    options = parser.parse_args()
+    results = run(options.scale, options.shares, options.rounds, options.queries)
+    show(results)
+    body = {str(share): {q: {**asdict(c), "ratio": c.ratio} for q, c in cases.items()} for share, cases in results.items()}
+    save("tpch", {"scale": options.scale, "rounds": options.rounds, "results": body})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""A view's query as a plan: parsed, analysed and optimised over placeholders, searched and put in normal form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+from lake.catalyst.expressions import EXPRESSION, SESSION
+from lake.catalyst.running import Running
+from lake.scala import Java
+
+_PLACEHOLDER = "LAKEJOIN_PLACEHOLDER: the rows of a source were asked for while its view was being defined"
+
+# Rules that would merge subqueries into structs, or spread one LIMIT or rank over several nodes; Spark applies them again
+# by itself to each plan that is run.
+_EXCLUDED_RULES = (
+    "org.apache.spark.sql.catalyst.optimizer.MergeScalarSubqueries",
+    "org.apache.spark.sql.catalyst.optimizer.MergeSubplans",
+    "org.apache.spark.sql.catalyst.optimizer.LimitPushDown",
+    "org.apache.spark.sql.catalyst.optimizer.LimitPushDownThroughWindow",
+    "org.apache.spark.sql.catalyst.optimizer.InferWindowGroupLimit",
+)
+DEFINITION_SETTINGS = {
+    "spark.sql.optimizer.excludedRules": ",".join(_EXCLUDED_RULES),
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
+    "spark.sql.cbo.enabled": "false",
+    "spark.sql.debug.maxToStringFields": "100000",
+    "spark.sql.maxPlanStringLength": "100000000",
+}
+
+
+class Catalyst(Running):
+    """Catalyst as seen from one session; every view has a session of its own, cloned from the caller's."""
+
+    def placeholder(self, name: str, schema: StructType) -> DataFrame:
+        """A relation of this schema that stands for a source while the query is defined; reading its rows raises."""
+        row = self.spark.range(1).select(F.raise_error(F.lit(_PLACEHOLDER)).cast("bigint").alias("x"))
+        rdd = row._jdf.queryExecution().toRdd()
+        java_schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+        frame = DataFrame(self._session.internalCreateDataFrame(rdd, java_schema, False), self.spark)
+        self._sources[frame._jdf.queryExecution().analyzed().rdd().id()] = name
+        return frame
+
+    def parse(self, text: str) -> Java:
+        """A query's parsed plan; nothing is run. Raises Spark's ParseException, ValueError where it is no query."""
+        plan = self._session.sessionState().sqlParser().parsePlan(text)
+        for kind in ("Command", "ParsedStatement"):
+            if self.is_a(plan, f"org.apache.spark.sql.catalyst.plans.logical.{kind}"):
+                raise ValueError(plan.nodeName())
+        return plan
+
+    def frame(self, plan: Java) -> DataFrame:
+        """A plan as a DataFrame of this session (analysed, not run)."""
+        return self._frame(plan)
+
+    def analysed(self, frame: DataFrame) -> Java:
+        """A DataFrame's analysed plan."""
+        return frame._jdf.queryExecution().analyzed()
+
+    def optimised(self, frame: DataFrame) -> Java:
+        """A DataFrame's optimised plan, the root of a view's tree."""
+        return frame._jdf.queryExecution().optimizedPlan()
+
+    def relation_names(self, plan: Java) -> set[str]:
+        """The one-part names of relations in a parsed plan (those of CTEs, too)."""
+        parts = [self.list(java.multipartIdentifier()) for kind, java in self.census(plan) if kind == "UnresolvedRelation"]
+        return {str(names[0]) for names in parts if len(names) == 1}
+
+    def nondeterministic(self, census: Sequence[tuple[str, Java]]) -> list[str]:
+        """The names of the functions that are nondeterministic themselves."""
+        found = set()
+        for _, java in census:
+            random = self.is_a(java, EXPRESSION) and not java.deterministic()
+            if random and all(child.deterministic() for child in self.list(java.children())):
+                found.add(str(java.prettyName()))
+        return sorted(found)
+
+    def normal_form(self, plan: Java) -> str:
+        """The plan as text: ids numbered by first appearance, sources by name and the columns that are used of them.
+
+        A column that a source gained since, and that is not used, leaves it as it was.
+        """
+        names = {str(self.list(leaf.output())[0].exprId().id()): self.source_of(leaf) for leaf in self.leaves(plan) if _is_source(leaf)}
+        lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in str(plan.treeString()).splitlines()]
+        used = {str(a.exprId().id()) for a in self.list(plan.output())}
+        used |= {i for line in lines if not line.startswith("LogicalRDD") for i in re.findall(r"#(\d+)", line)}
+        positional = any(line.startswith("Union") for line in lines)
+        kept: list[str] = []
+        for line in lines:
+            if line.startswith("LogicalRDD"):
+                columns = re.findall(r"[^\[ ,]+#(\d+)L?", line)
+                line = f"source {names.get(columns[0])} " + " ".join(f"#{i}" for i in columns if i in used)
+            if positional or not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line or not kept:
+                kept.append(line)  # another one only leaves out columns
+        numbers: dict[str, str] = {}
+        return re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), "\n".join(kept))
+
+    def leaves(self, plan: Java) -> list[Java]:
+        """All leaves of a plan, those in subqueries included."""
+        return [java for _, java in self.census(plan) if self.is_a(java, _LEAF)]
+
+    def mark_sessions(self, analysed: Java, optimised: Java) -> None:
+        """Remember which columns of the optimised plan Spark marks as session windows; it may have lost the name, not the mark."""
+        if "session_window" in str(analysed.toString()):
+            named = [java for kind, java in self.census(optimised) if kind in ("AttributeReference", "Alias")]
+            self._sessions = {java.exprId().id(): java.metadata() for java in named if java.metadata().contains(SESSION)}
+
+    def schema_of(self, plan: Java) -> StructType:
+        """The plan's schema."""
+        schema = _parse_datatype_json_string(plan.schema().json())
+        assert isinstance(schema, StructType)
+        return schema
+
+
+def _is_source(plan: Java) -> bool:
+    return bool(plan.nodeName() == "LogicalRDD")
+
+
+_LEAF = "org.apache.spark.sql.catalyst.plans.logical.LeafNode"

@@ -1,0 +1,132 @@
+"""Catalyst's expressions: what they read, what they may be used for, and new ones made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, _parse_datatype_json_string
+
+from lake.nodes import Attribute, Expression
+from lake.scala import Java, Scala
+
+
+class Expressions(Scala):
+    """Expressions as seen from one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._jvm = cast(Any, spark._jvm)
+        super().__init__(self._jvm)
+        expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
+        self._alias_class, self._literal_class, self._cast = expressions.Alias, expressions.Literal, expressions.Cast
+        self._expr_id, self._new_id = expressions.ExprId, expressions.NamedExpression.newExprId
+        self._empty, self._unmarked = self.seq([]), self.seq([SESSION])
+        self._ansi = expressions.EvalMode.ANSI()
+        self._jvm_id = self._new_id().jvmId()
+        self._sessions: dict[int, Java] = {}  # ids of columns that Spark marks as session windows, and the mark
+        self.aggregate_functions = expressions.aggregate
+
+    def expression(self, java: Java) -> Expression:
+        """Wrap a JVM expression."""
+        references = frozenset(a.exprId().id() for a in self.list(java.references().toSeq()))
+        inner = java
+        while inner.getClass().getSimpleName() == "Cast" and self._widens(inner):
+            inner = inner.child()
+        plain = inner.getClass().getSimpleName() == "AttributeReference"
+        attribute = inner.exprId().id() if plain else None
+        return Expression(java, references, attribute, plain and inner is java)
+
+    def expressions(self, sequence: Java) -> list[Expression]:
+        """Wrap each expression of a Scala sequence."""
+        return [self.expression(e) for e in self.list(sequence)]
+
+    def substituted(self, expression: Expression, definitions: Mapping[int, Java]) -> Expression:
+        """The expression with attributes replaced by the expressions that define them (by attribute id)."""
+
+        def substitute(java: Java) -> Java:
+            if java.getClass().getSimpleName() == "AttributeReference":
+                return definitions.get(java.exprId().id(), java)
+            return self.rebuilt(java, substitute)
+
+        return self.expression(substitute(expression.java))
+
+    def rebuilt(self, java: Java, change: Callable[[Java], Java]) -> Java:
+        """The expression with `change` applied to each of its children."""
+        children = self.list(java.children())
+        return java.withNewChildren(self.seq([change(c) for c in children])) if children else java
+
+    def cast(self, java: Java, ddl: str) -> Java:
+        """The expression cast to a type, raising where it does not fit."""
+        return self._cast(java, self._data_type(ddl), self.none, self._ansi)
+
+    def literal(self, value: int) -> Java:
+        """A whole number as an expression."""
+        return self._literal_class(value, self._data_type("int"))
+
+    def coalesced(self, expression: Expression) -> list[Expression]:
+        """What a coalesce takes the first of; empty for another expression."""
+        is_coalesce = expression.java.getClass().getSimpleName() == "Coalesce"
+        return self.expressions(expression.java.children()) if is_coalesce else []
+
+    def type_of(self, expression: Expression) -> DataType:
+        """The expression's type."""
+        return _parse_datatype_json_string(expression.java.dataType().json())
+
+    def _data_type(self, ddl: str) -> Java:
+        return self._jvm.org.apache.spark.sql.types.DataType.fromDDL(ddl)
+
+    def hashable(self, expression: Expression) -> bool:
+        """Whether rows can be looked up by this expression: no map and no VARIANT in its type."""
+        text = expression.java.dataType().json()
+        return '"map"' not in text and '"variant"' not in text and expression.java.deterministic() and not self.has_subquery(expression)
+
+    def has_subquery(self, expression: Expression) -> bool:
+        """Whether a plan hides in the expression, over placeholders (trap 1)."""
+        found: list[tuple[Java, Java]] = []
+        self._find_subqueries(expression.java, found)
+        return bool(found)
+
+    def _find_subqueries(self, expression: Java, found: list[tuple[Java, Java]]) -> None:
+        if self.is_a(expression, PLAN_EXPRESSION):
+            found.append((expression, expression.plan()))
+        for child in self.list(expression.children()):
+            self._find_subqueries(child, found)
+
+    def is_session(self, expression: Expression) -> bool:
+        """Whether this is the value of a session_window: sessions merge physically, so it is no key (trap 6)."""
+        return any(a.metadata().contains(SESSION) for a in self.list(expression.java.references().toSeq()))
+
+    def _widens(self, cast: Java) -> bool:
+        """Whether the cast keeps values and their order: from a whole number to a wider one or to a decimal that holds it."""
+        narrow, wide = cast.child().dataType(), cast.dataType()
+        return (
+            str(narrow.typeName()) in _WHOLE
+            and (str(wide.typeName()) in _WHOLE or str(wide.typeName()).startswith("decimal"))
+            and bool(self._cast.canUpCast(narrow, wide))
+        )
+
+    def named(self, expression: Expression) -> Java:
+        """The expression as an output column: itself where it is one, else under a name of its own."""
+        return expression.java if expression.plain else self.alias(expression.java, "key")
+
+    def alias(self, expression: Java, name: str, attribute_id: int | None = None) -> Java:
+        """The expression under a name, with an id of its own or a given one; only the latter may be marked as a session window."""
+        expr_id = self._new_id() if attribute_id is None else self._expr_id(attribute_id, self._jvm_id)
+        mark = self.some(self._sessions[attribute_id]) if attribute_id in self._sessions else self.none
+        return self._alias_class(expression, name, expr_id, self._empty, mark, self._unmarked)
+
+    def new_id(self) -> Java:
+        """An expression id that no other expression has."""
+        return self._new_id()
+
+    def attributes(self, sequence: Java) -> tuple[Attribute, ...]:
+        """Wrap each attribute of a Scala sequence."""
+        return tuple(Attribute(a.exprId().id(), a.name(), a) for a in self.list(sequence))
+
+
+EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
+PLAN_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
+SESSION = "spark.sessionWindow"
+_WHOLE = frozenset({"byte", "short", "integer", "long"})

@@ -1,0 +1,181 @@
+"""Catalyst's logical plans as node trees: what each node says of its rows, and trees that are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from lake.catalyst.expressions import PLAN_EXPRESSION, Expressions
+from lake.nodes import Expression, Node
+from lake.scala import Java
+
+LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
+
+
+class Trees(Expressions):
+    """Plans as seen from one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
+        plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
+        self._project_class, self._aggregate = plans.Project, plans.Aggregate
+        self._sources: dict[int, str] = {}  # placeholders, by the id of their RDD
+
+    def tree(self, plan: Java) -> Node:
+        """The node tree of an optimised logical plan."""
+        kind, spine = plan.nodeName(), [plan]
+        if kind in LIMITS:
+            plan, spine = self._limited(plan)
+            kind = plan.nodeName() if plan.nodeName() == "Project" else "Limit"
+        children = tuple(self.tree(child) for child in self.list(spine[-1].children()))
+        return Node(kind, tuple(spine), children, self.attributes(plan.output()), self.source_of(plan))
+
+    def _limited(self, plan: Java) -> tuple[Java, list[Java]]:
+        """A LIMIT with the sort below it as one spine. Columns that it is sorted by and that are projected away in between are
+        projected away above: (Project, [Project]) over the LIMIT."""
+        limits = [plan]
+        while limits[-1].children().head().nodeName() in LIMITS:
+            limits.append(limits[-1].children().head())
+        below = limits[-1].children().head()
+        if below.nodeName() == "Sort":
+            return plan, [*limits, below]
+        if below.nodeName() == "Project" and below.child().nodeName() == "Sort" and not self.subquery_expressions(below):
+            inner = below.child()
+            for limit in reversed(limits):
+                inner = limit.withNewChildren(self.seq([inner]))
+            outer = below.withNewChildren(self.seq([inner]))
+            return outer, [outer]
+        return plan, limits
+
+    def over(self, node: Node, children: Sequence[Node], extra: Sequence[Java] = ()) -> Node:
+        """The node over other children, with more output columns where it is a Project or an Aggregate."""
+        plan = node.plan.withNewChildren(self.seq([child.spine[0] for child in children])) if children else node.plan
+        if extra and node.kind == "Project":
+            plan = self._project(self.list(plan.projectList()) + list(extra), plan.child())
+        elif extra:
+            named = self.seq(self.list(plan.aggregateExpressions()) + list(extra))
+            plan = self._aggregate(plan.groupingExpressions(), named, plan.child(), plan.hint())
+        spine = [plan]
+        for outer in reversed(node.spine[:-1]):
+            spine.insert(0, outer.withNewChildren(self.seq([spine[0]])))
+        return replace(node, spine=tuple(spine), children=tuple(children), output=self.attributes(spine[0].output()))
+
+    def aggregate(self, node: Node, outputs: Sequence[Java]) -> Node:
+        """An aggregate of the same groups with other output columns."""
+        plan = self._aggregate(node.plan.groupingExpressions(), self.seq(outputs), node.plan.child(), node.plan.hint())
+        return replace(node, spine=(plan,), output=self.attributes(plan.output()))
+
+    def projection(self, outputs: Sequence[Java], child: Node) -> Node:
+        """A Project over a node."""
+        plan = self._project(outputs, child.spine[0])
+        return Node("Project", (plan,), (child,), self.attributes(plan.output()))
+
+    def most(self, node: Node) -> int:
+        """How many rows an ORDER BY ... LIMIT lets through; 0 where it is not just that (an OFFSET, no order)."""
+        kinds = [plan.nodeName() for plan in node.spine]
+        return int(str(node.spine[0].limitExpr().eval(None))) if kinds == ["GlobalLimit", "LocalLimit", "Sort"] else 0
+
+    def subquery_plans(self, node: Node) -> list[tuple[Java, Java]]:
+        """(expression, plan) for each subquery that hides in the node's expressions (trap 1)."""
+        return [pair for plan in node.spine for pair in self.subquery_expressions(plan)]
+
+    def subquery_expressions(self, plan: Java) -> list[tuple[Java, Java]]:
+        """(expression, plan) for each subquery in a plan's own expressions."""
+        found: list[tuple[Java, Java]] = []
+        for expression in self.list(plan.expressions()):
+            self._find_subqueries(expression, found)
+        return found
+
+    def definitions(self, node: Node) -> dict[int, Java]:
+        """Attribute id → the expression over the child that defines it, for a Project's or an Aggregate's output."""
+        named = node.plan.projectList() if node.kind == "Project" else node.plan.aggregateExpressions()
+        found = {}
+        for expression in self.list(named):
+            is_alias = expression.getClass().getSimpleName() == "Alias"
+            found[expression.exprId().id()] = expression.child() if is_alias else expression
+        return found
+
+    def join_type(self, node: Node) -> str:
+        """Inner, Cross, LeftOuter, RightOuter, FullOuter, LeftSemi, LeftAnti or ExistenceJoin."""
+        return str(node.plan.joinType().toString()).split("(")[0]
+
+    def equi_keys(self, node: Node) -> list[tuple[Expression, Expression, bool]]:
+        """(left, right, null-safe) for each conjunct of a join's condition that equates the two sides and can be hashed."""
+        left, right = (child.output_ids for child in node.children)
+        found = []
+        for conjunct in self._conjuncts(node.plan.condition()):
+            kind = conjunct.getClass().getSimpleName()
+            if kind not in ("EqualTo", "EqualNullSafe"):
+                continue
+            a, b = self.expression(conjunct.left()), self.expression(conjunct.right())
+            if b.references <= left and a.references <= right:
+                a, b = b, a
+            if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a) and self.hashable(b):
+                found.append((a, b, kind == "EqualNullSafe"))
+        return found
+
+    def null_aware_keys(self, node: Node) -> list[tuple[Expression, Expression]]:
+        """(left, right) for each conjunct `left = right OR (left = right) IS NULL` of a join's condition, as NOT IN has them."""
+        left, right = (child.output_ids for child in node.children)
+        found = []
+        for conjunct in self._conjuncts(node.plan.condition()):
+            if conjunct.getClass().getSimpleName() != "Or":
+                continue
+            equal, null = conjunct.left(), conjunct.right()
+            if [j.getClass().getSimpleName() for j in (equal, null)] != ["EqualTo", "IsNull"] or not null.child().semanticEquals(equal):
+                continue
+            a, b = self.expression(equal.left()), self.expression(equal.right())
+            if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a) and self.hashable(b):
+                found.append((a, b))
+        return found
+
+    def _conjuncts(self, condition: Java) -> list[Java]:
+        if condition.isEmpty():
+            return []
+        found, rest = [], [condition.get()]
+        while rest:
+            expression = rest.pop()
+            if expression.getClass().getSimpleName() == "And":
+                rest += [expression.right(), expression.left()]
+            else:
+                found.append(expression)
+        return found
+
+    def unexpanded(self, node: Node) -> frozenset[int]:
+        """The output ids of an Expand that are the child's own columns in each of its projections."""
+        rows = [[self.expression(e) for e in self.list(p)] for p in self.list(node.plan.projections())]
+        columns = zip(node.output, *rows, strict=False)
+        return frozenset(a.id for a, *values in columns if all(v.plain and v.attribute == a.id for v in values))
+
+    def references(self, plan: Java) -> frozenset[int]:
+        """The attribute ids that the plan's own expressions read."""
+        return frozenset(a.exprId().id() for a in self.list(plan.references().toSeq()))
+
+    def describe(self, node: Node) -> str:
+        """One line on a node, as Spark prints it."""
+        return str(node.plan.simpleString(80))
+
+    def source_of(self, plan: Java) -> str | None:
+        """The source whose placeholder this leaf is, if it is one."""
+        return self._sources.get(plan.rdd().id()) if plan.nodeName() == "LogicalRDD" else None
+
+    def census(self, plan: Java, subqueries: bool = True) -> list[tuple[str, Java]]:
+        """(class name, object) of every plan node and expression in the plan, with those in its subqueries or without."""
+        found: list[tuple[str, Java]] = []
+        rest = [plan]
+        while rest:
+            java = rest.pop()
+            found.append((str(java.getClass().getSimpleName()), java))
+            rest += self.list(java.children())
+            if self.is_a(java, "org.apache.spark.sql.catalyst.plans.QueryPlan"):
+                rest += self.list(java.expressions())
+                if java.nodeName() == "UnresolvedWith":
+                    rest += self.list(java.innerChildren())
+            elif subqueries and self.is_a(java, PLAN_EXPRESSION):
+                rest.append(java.plan())
+        return found
+
+    def _project(self, expressions: Sequence[Java], child: Java) -> Java:
+        return self._project_class(self.seq(expressions), child)

@@ -1,0 +1,96 @@
+"""What users wrote of a view: its SQL or its Python function, loaded and made into a DataFrame over frames of its tables."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lake.catalyst import Catalyst
+from lake.config import Config, ViewConfig
+from lake.errors import ConfigError, DefinitionError
+
+
+def named(spark: SparkSession, name: str, config: Config) -> list[str]:
+    """The tables and views that a view's query names (or its function asks for), so that no other need be opened."""
+    view = config.view(name)
+    known = [n for n in [*config.tables, *config.views] if n != name or view.function is None]
+    if view.function is not None:
+        return function_tables(name, load_function(view, config), known)
+    catalyst = Catalyst(spark)
+    try:
+        words = {n.lower() for n in catalyst.relation_names(catalyst.parse(one_query(query_text(view, config))))}
+    except (PySparkException, ValueError):  # `define` says what is wrong with it
+        return list(config.tables)
+    return [n for n in known if n.lower() in words]
+
+
+def view_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config, tables: Mapping[str, DataFrame]) -> DataFrame:
+    """The view's query over frames of its tables: its SQL, or what its function returns."""
+    if view.function is None:
+        for table, frame in tables.items():
+            frame.createOrReplaceTempView(table)
+        return _query_frame(catalyst, name, view, config)
+    function = load_function(view, config)
+    frame = function(**{t: tables[t] for t in function_tables(name, function, list(tables))})
+    if not isinstance(frame, DataFrame):
+        raise DefinitionError(f"The function of view {name!r} must return a DataFrame, it returned {type(frame).__name__}.")
+    return frame
+
+
+def query_text(view: ViewConfig, config: Config) -> str:
+    """The view's SQL, from the configuration or its file."""
+    if view.query is not None:
+        return view.query
+    file = config.directory / str(view.query_file)
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"The query file {file} can't be read ({error.strerror}).") from error
+
+
+def _query_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config) -> DataFrame:
+    """The view's SQL over the session's temp views named as the tables."""
+    try:
+        return catalyst.frame(catalyst.parse(one_query(query_text(view, config))))
+    except ValueError as error:
+        raise DefinitionError(f"The query of view {name!r} must be one SELECT, found {error}.") from error
+
+
+def one_query(text: str) -> str:
+    return text.strip().rstrip(";")
+
+
+def load_function(view: ViewConfig, config: Config) -> Any:
+    """The Python function of a view, imported from beside the configuration or from the path."""
+    assert view.function is not None
+    module_name, function_name = view.function.split(":")
+    directory = str(config.directory.resolve())
+    added = directory not in sys.path
+    if added:
+        sys.path.insert(0, directory)
+    try:
+        return getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"`function: {view.function}` can't be loaded from {Path(directory)} or the Python path: {error}.") from error
+    finally:
+        if added:
+            sys.path.remove(directory)
+
+
+def function_tables(name: str, function: Any, tables: Sequence[str]) -> list[str]:
+    """The tables that a view's function asks for: its parameters. Raises DefinitionError for one that is not declared."""
+    parameters = list(inspect.signature(function).parameters)
+    unknown = [p for p in parameters if p not in tables]
+    if unknown:
+        raise DefinitionError(
+            f"The function of view {name!r} has the parameter {unknown[0]!r}, which is no table and no view. "
+            f"There are: {', '.join(sorted(tables))}."
+        )
+    return parameters

@@ -1,0 +1,185 @@
+"""One refresh of one view: published + heads → plan → compute → publish, in one commit or none."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from urllib.parse import urlparse
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lake import explain, publish, view_changes, weights
+from lake.config import Config, ViewConfig
+from lake.definition import Definition
+from lake.edits import Edits, in_names, keyed, of_multiset
+from lake.errors import DefinitionError, InternalError, KeyViolationError, TargetError
+from lake.inputs import Inputs
+from lake.plan import RefreshPlan, plan
+from lake.primary_keys import refuse_broken
+from lake.publish import Target
+from lake.relations.base import Reading
+from lake.results import RefreshResult
+from lake.session import few_changes
+from lake.stamp import Stamp
+from lake.tables import PinnedSources, Table, check_identity, snapshot_of
+from lake.view_table import FEED, Published, create, describe, open_log, published, safe_writes, set_properties, unsafe_scheme
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """A view ready to be refreshed: its definition and the newest version of each of its sources, captured once.
+
+    `spark`: the view's own session; `rebuild`: compute it anew, whatever is published.
+    """
+
+    config: Config
+    spark: SparkSession
+    definition: Definition
+    inputs: Inputs
+    table: Table
+    rebuild: bool
+
+    def run(self) -> RefreshResult:
+        """Refresh once (its seconds are the caller's to count). Raises LostRaceError where another writer was first."""
+        self._refuse_unwanted()
+        current = published(self.spark, self.table) if not self.rebuild else self._published_or_foreign()
+        decided = self._decided(current)
+        if decided.mode == "none":
+            return _result(decided)
+        if current is None:
+            create(self.spark, self.table, self._view, self.definition)
+            current = published(self.spark, self.table)
+            assert current is not None
+        describe(self.spark, self.table, self._view, self.definition, current.pinned)
+        return self._computed(current, decided)
+
+    @property
+    def _view(self) -> ViewConfig:
+        return self.config.view(self.definition.view)
+
+    def _decided(self, current: Published | None) -> RefreshPlan:
+        definition, until = self.definition, snapshot_of(self.inputs.pins)
+        stamp = current.stamp if current else None
+        edited = stamp is not None and dict(stamp.fingerprint) != dict(definition.fingerprint)
+        rebuild = self.rebuild or (edited and self._view.on_definition_change == "rebuild")
+        if rebuild and current is not None:
+            return RefreshPlan(definition.view, "recompute", stamp.snapshot if stamp else None, until, "a rebuild was asked for")
+        decided = plan(definition.view, stamp, definition.fingerprint, until, definition.recomputed)
+        for source, version in stamp.snapshot.versions.items() if stamp is not None else ():
+            check_identity(self.inputs.tables[source], self.inputs.pins[source], version)
+        return decided
+
+    def _computed(self, current: Published, decided: RefreshPlan) -> RefreshResult:
+        definition = self.definition
+        since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
+        sources = PinnedSources(self.inputs.tables, self.inputs.pins, since)
+        target = Target(self.spark, self.table, current.pinned.log, definition)
+        stamp = Stamp(
+            definition.view,
+            current.next_number,
+            uuid.uuid4().hex,
+            current.pinned.version.number,
+            decided.until,
+            decided.mode,
+            definition.fingerprint,
+            self.inputs.base_snapshot(),
+        )
+        if decided.mode == "incremental":
+            with (
+                few_changes(self.spark) as end,
+                Reading(definition.catalyst, sources, on_many=end) as reading,
+                self._broken_keys_named(reading),
+            ):
+                frame = view_changes.changes(definition, current.pinned.rows(), reading)
+                return self._published(target, stamp, reading, decided, frame)
+        with Reading(definition.catalyst, sources) as reading:
+            self._refuse_broken_keys(reading)
+            if decided.mode == "build":
+                return self._written(target, stamp, reading, decided)
+            if not publish.same_schema(definition, current.pinned.schema):
+                return self._replaced(target, stamp, reading, decided)
+            frame = view_changes.difference(definition, current.pinned.rows(), reading)
+            return self._published(target, stamp, reading, decided, frame)
+
+    def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, frame: DataFrame | None) -> RefreshResult:
+        """Publish weighted rows (in the tree's columns, None: none) as edits of the view."""
+        definition = self.definition
+        if frame is None:
+            publish.publish(target, stamp, None, reading)
+            return _result(decided)
+        rows = in_names(definition, weights.consolidate(frame))
+        edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
+        publish.publish(target, stamp, edits, reading)
+        return _result(decided, edits=edits, reading=reading)
+
+    def _written(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, whole: bool = False) -> RefreshResult:
+        rows = in_names(self.definition, self.definition.relation.snapshot(reading))
+        inserted = publish.publish_rows(target, stamp, rows, replace=whole)
+        return _result(decided, inserted)
+
+    def _replaced(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> RefreshResult:
+        # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
+        set_properties(self.spark, self.table, {FEED: "false"})
+        result = self._written(target, stamp, reading, decided, whole=True)
+        describe(self.spark, self.table, self._view, self.definition, target.log.head())
+        return replace(result, reason="the view's columns changed: all rows were written anew")
+
+    # -- what is refused ----------------------------------------------------------------------------------------------
+
+    def _refuse_unwanted(self) -> None:
+        """Raise where the configuration forbids what this refresh would do, before anything is computed."""
+        if self._view.refresh_mode == "incremental":
+            found = explain.explain(self.definition, {})
+            if not found.incremental:
+                raise DefinitionError(
+                    f"View {self.definition.view!r} has `refresh_mode: incremental`, and is not incremental: {found.reason}. Nothing was "
+                    "written. Change the query, or set `refresh_mode: auto`."
+                )
+        scheme = unsafe_scheme(self.spark, urlparse(self.table.path or "").scheme)
+        if scheme and not self.config.single_writer:
+            raise TargetError(f"Two writers at once could lose a commit of view {self.table}. Nothing was written. {safe_writes(scheme)}")
+
+    def _refuse_broken_keys(self, reading: Reading) -> None:
+        declared = {t: self.config.tables[t].primary_key for t in self.definition.sources if t in self.config.tables}
+        refuse_broken(self.definition, reading.sources, declared)
+
+    @contextmanager
+    def _broken_keys_named(self, reading: Reading) -> Iterator[None]:
+        """Where rows don't add up, a declared key that the sources break is the likely reason, and the one that the user can mend."""
+        try:
+            yield
+        except (KeyViolationError, InternalError, PySparkException, Py4JJavaError) as error:
+            if isinstance(error, KeyViolationError | InternalError) or "LAKEJOIN_INTERNAL" in str(error):
+                self._refuse_broken_keys(reading)
+            raise
+
+    def _published_or_foreign(self) -> Published | None:
+        """For a rebuild: what is published, also where somebody else wrote the table since."""
+        try:
+            return published(self.spark, self.table)
+        except TargetError:
+            log = open_log(self.spark, self.table)
+            if log is None or log.head().properties.get("lakejoin.view") != self.table.label:
+                raise
+            return Published(self.table.label, log.head(), None)
+
+
+def _result(decided: RefreshPlan, inserted: int = 0, edits: Edits | None = None, reading: Reading | None = None) -> RefreshResult:
+    recomputed = "; ".join(dict.fromkeys(reading.recomputed)) if reading is not None else ""
+    updated = edits.updated if edits is not None else 0
+    return RefreshResult(
+        view=decided.view,
+        since=decided.since,
+        until=decided.until,
+        mode="recompute" if recomputed else decided.mode,
+        rows_inserted=edits.inserted + updated if edits is not None else inserted,
+        rows_deleted=edits.deleted + updated if edits is not None else 0,
+        rows_updated=updated,
+        seconds=0.0,
+        reason=recomputed or decided.reason,
+        changes_read=reading.rows_read if reading is not None else None,
+    )
