@@ -69,6 +69,14 @@ class Pinned:
         """The size of the table's data files."""
         return int(self.snapshot.sizeInBytes())
 
+    @cached_property
+    def count(self) -> int | None:
+        """The number of rows, by the files' statistics; None where a file has none."""
+        files = DataFrame(self.snapshot.allFiles().toDF(), self.log.spark)
+        rows = "sum(get_json_object(stats, '$.numRecords')::bigint - coalesce(deletionVector.cardinality, 0))"
+        found = files.selectExpr(f"IF(count(*) = count(stats), coalesce({rows}, 0), NULL)").head()
+        return None if found is None or found[0] is None else int(found[0])
+
     @property
     def has_feed(self) -> bool:
         """Whether the change data feed is on at this version."""

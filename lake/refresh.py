@@ -21,7 +21,7 @@ from lake.inputs import Inputs
 from lake.plan import RefreshPlan, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import Target
-from lake.relations.base import Reading
+from lake.relations.base import Limits, Reading
 from lake.results import RefreshResult
 from lake.session import few_changes
 from lake.stamp import Stamp
@@ -91,7 +91,7 @@ class Refresh:
         if decided.mode == "incremental":
             with (
                 few_changes(self.spark) as end,
-                Reading(definition.catalyst, sources, on_many=end) as reading,
+                Reading(definition.catalyst, sources, limits=self._limits(current), on_many=end) as reading,
                 self._broken_keys_named(reading),
             ):
                 frame = view_changes.changes(definition, current.pinned.rows(), reading)
@@ -105,12 +105,18 @@ class Refresh:
             frame = view_changes.difference(definition, current.pinned.rows(), reading)
             return self._published(target, stamp, reading, decided, frame)
 
+    def _limits(self, current: Published) -> Limits:
+        if self._view.refresh_mode == "incremental":
+            return Limits()
+        reads = [r.node.source for r in self.definition.relation.walk() if r.node.source is not None]
+        return Limits(sum(self.inputs.pins[s].bytes for s in reads) + current.pinned.bytes, self._view.recompute_above)
+
     def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, frame: DataFrame | None) -> RefreshResult:
         """Publish weighted rows (in the tree's columns, None: none) as edits of the view."""
         definition = self.definition
         if frame is None:
             publish.publish(target, stamp, None, reading)
-            return _result(decided)
+            return _result(decided, reading=reading)
         rows = in_names(definition, weights.consolidate(frame))
         edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
         publish.publish(target, stamp, edits, reading)

@@ -98,6 +98,14 @@ class PinnedSources:
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
 
+    def bytes(self, source: str) -> int:
+        """The size of the table's files at `until`."""
+        return self.pins[source].bytes
+
+    def count(self, source: str) -> int | None:
+        """How many rows the table has at `until`, None where its files carry no statistics."""
+        return self.pins[source].count
+
     def way(self, source: str) -> str:
         """How the source's changes are read: `change data feed` or `data files`."""
         return way_of(self.pins[source], self.since[source] if self.since is not None else None)

@@ -13,12 +13,22 @@ from pyspark.sql import DataFrame
 from lake import weights
 from lake.definition import Definition
 from lake.relations import scoped, stored
-from lake.relations.base import Reading
+from lake.relations.base import Reading, Relation, WholeError
 from lake.tables import quoted
 
 
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
     """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the rows that the view holds."""
+    try:
+        _refuse_dear(definition.relation, reading)
+        return _incremental(definition, table, reading)
+    except WholeError as why:
+        reading.recomputed[:] = [str(why)]
+        reading.expect_many()
+        return difference(definition, table, reading)
+
+
+def _incremental(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
     relation = definition.relation
     if definition.carried:
         return stored.changes(relation, definition.carried, held(definition, table), reading)
@@ -26,13 +36,23 @@ def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataF
         found = reading.changes_of(relation, kept=False)
         return found.frame if found is not None else None
     if not definition.scope:
-        reading.recomputed.append(definition.recomputed)
-        return difference(definition, table, reading)
-    try:
-        return scoped.changes(relation, definition.scope, held(definition, table), reading)
-    except scoped.EverythingTouchedError as everything:
-        reading.recomputed.append(str(everything))
-        return difference(definition, table, reading)
+        raise WholeError(definition.recomputed)
+    return scoped.changes(relation, definition.scope, held(definition, table), reading)
+
+
+def _refuse_dear(relation: Relation, reading: Reading) -> None:
+    """Raise WholeError where so many rows changed that the query computed anew is cheaper; few changes are not even compared."""
+    sources = [(r, r.node.source) for r in relation.walk() if r.node.source is not None]
+    moved = [changes for r, _ in sources if (changes := reading.changes_of(r)) is not None]
+    if reading.limits.share >= 1 or all(changes.local for changes in moved):
+        return
+    rows = [reading.sources.count(source) for _, source in sources]
+    changed = sum(changes.frame.count() if changes.count is None else changes.count for changes in moved)
+    total = sum(n for n in rows if n is not None)
+    if None not in rows and changed > reading.limits.share * total:
+        raise WholeError(
+            f"the query was computed anew: {changed:,} changes of {total:,} rows are more than {reading.limits.share:.0%} (recompute_above)"
+        )
 
 
 def difference(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame:

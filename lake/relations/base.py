@@ -95,6 +95,19 @@ class Keys:
         return replace(self, frame=frame, ranges=tuple(ranges))
 
 
+class WholeError(Exception):
+    """The query is better computed anew, and compared with the rows that the view holds; the text says why."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From where on a refresh gives way to the query computed anew. `bytes`: what that would read, the view's own rows included (0: not
+    known, go on always); `share`: of changed rows among all."""
+
+    bytes: int = 0
+    share: float = 1.0
+
+
 class Sources(Protocol):
     """Where source relations read: one pinned interval of the tables that a view reads (tables.py)."""
 
@@ -103,6 +116,16 @@ class Sources(Protocol):
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         """Consolidated weighted rows of the columns (as c0, c1, ... and `w`) over (since, until]; None if no version passed."""
+
+    def bytes(self, source: str) -> int:
+        """The size of the table's files at `until`."""
+
+    def count(self, source: str) -> int | None:
+        """How many rows the table has at `until`, None where that is not known without reading them."""
+
+
+_BOTH_ENDS = 3
+"""What a recomputed operator costs, in times of what lies below it: two ends, and the changes taken off the newer one to have the older."""
 
 
 @dataclass
@@ -113,6 +136,7 @@ class Reading:
     catalyst: Catalyst
     sources: Sources
     local_limit: int = 20_000
+    limits: Limits = Limits()
     on_many: Callable[[], None] | None = None
     recomputed: list[str] = field(default_factory=list)
     rows_read: int | None = 0
@@ -155,13 +179,21 @@ class Reading:
         """Compute the frame once: local rows where they are few (None where there are none), else persisted."""
         collected = self.catalyst.collected(frame, self.local_limit)
         if collected is None:
-            if self.on_many is not None:
-                self.on_many()
+            self.expect_many()
             persisted = frame.persist()
             self._persisted.append(persisted)
             return Changes(persisted, None)
         local, count = collected
         return Changes(local, count) if count else None
+
+    def expect_many(self) -> None:
+        """No settings for few rows from here on."""
+        if self.on_many is not None:
+            self.on_many()
+
+    def bytes_of(self, relation: Relation) -> int:
+        """The size of the tables below a relation, each as often as it is read."""
+        return sum(self.sources.bytes(r.node.source) for r in relation.walk() if r.node.source is not None)
 
     def keep_rows(self, frame: DataFrame) -> Changes:
         """Compute unweighted rows once, as `keep` does; an empty frame stays one."""
@@ -207,10 +239,10 @@ class Relation(ABC):
         return self.node.output
 
     def walk(self) -> Iterator[Relation]:
-        """This relation and all below it, outermost first."""
+        """This relation and all below it, outermost first, with those in its subqueries."""
         yield self
-        for child in self.children:
-            yield from child.walk()
+        for inner in (*self.children, *self.subqueries.values()):
+            yield from inner.walk()
 
     @abstractmethod
     def own_changes(self, reading: Reading) -> Changes | None:
@@ -243,8 +275,14 @@ class Relation(ABC):
         return self.own_changes(reading)
 
     def recomputed(self, reading: Reading, reason: str = "the value of a subquery changed") -> Changes | None:
-        """op(children at until) - op(children at since): exact for every operator, as dear as running it twice."""
-        reading.recomputed.append(f"{self.node.kind} was recomputed: {self.reason or reason}")
+        """op(children at until) - op(children at since): exact for every operator, as dear as running it twice.
+
+        Raises WholeError where the whole query would be cheaper: it is run once.
+        """
+        why = f"{self.node.kind} was recomputed: {self.reason or reason}"
+        if _BOTH_ENDS * reading.bytes_of(self) > reading.limits.bytes > 0:
+            raise WholeError(why)
+        reading.recomputed.append(why)
         new = self.run(reading, [child.snapshot(reading) for child in self.children])
         old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
         return reading.keep(weights.consolidate(weights.subtract(new, old)))

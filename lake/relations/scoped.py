@@ -21,16 +21,12 @@ from pyspark.sql import DataFrame
 from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Expression
-from lake.relations.base import Changes, Reading, Relation
+from lake.relations.base import Changes, Reading, Relation, WholeError
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.linear import Linear, UnionAll
 
 _Part = tuple[Changes, Sequence[Expression]]
-
-
-class EverythingTouchedError(Exception):
-    """All rows of the view may differ; the text says why."""
 
 
 def scope(relation: Relation, catalyst: Catalyst) -> tuple[Expression, ...]:
@@ -43,7 +39,7 @@ def scope(relation: Relation, catalyst: Catalyst) -> tuple[Expression, ...]:
 def changes(relation: Relation, on: Sequence[Expression], held: DataFrame, reading: Reading) -> DataFrame | None:
     """The relation's changes against the rows `held` at `since` (in the tree's columns), not consolidated; None where nothing moved.
 
-    Raises EverythingTouchedError where no keys bound what may differ.
+    Raises WholeError where no keys bound what may differ.
     """
     parts = _touched(relation, on, reading)
     if not parts:
@@ -102,7 +98,7 @@ def _touched(relation: Relation, on: Sequence[Expression], reading: Reading) -> 
         found = reading.changes_of(relation)
         return [(found, on)] if found is not None else []
     if any(_moved(subquery, reading) for subquery in relation.subqueries.values()):
-        raise EverythingTouchedError(f"{relation.node.kind}: the value of a subquery may have changed")
+        raise WholeError(f"{relation.node.kind}: the value of a subquery may have changed")
     if isinstance(relation, Join):
         return _touched_join(relation, on, reading)
     below = _below(relation, on, reading.catalyst)

@@ -1,0 +1,76 @@
+"""When a refresh gives way to the query computed anew: it is said, it is exact, and it can be forbidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lake.errors import KeyViolationError
+from tests.lakes import TestLake
+
+pytestmark = pytest.mark.slow
+
+MANY = "SELECT id, id % 700 AS g, id % 13 AS v FROM range(60000)"
+QUERY = "SELECT f.id, f.v, d.name FROM f JOIN d ON f.g = d.g"
+
+
+@pytest.fixture
+def facts(lake: TestLake) -> TestLake:
+    lake.table("f", MANY, key=["id"])
+    lake.table("d", "SELECT id AS g, concat('n', id) AS name FROM range(600)", key=["g"])
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"), [({}, "recompute"), ({"recompute_above": 1}, "incremental"), ({"refresh_mode": "incremental"}, "incremental")]
+)
+def test_many_changes_are_recomputed_unless_that_is_forbidden(facts: TestLake, options: dict[str, Any], mode: str) -> None:
+    facts.view("v", QUERY, **options)
+    facts.refresh("v")
+    facts.sql("UPDATE {f} SET v = v + 1, g = g + 1 WHERE id % 2 = 0")
+    result = facts.refresh("v")
+    assert result.mode == mode
+    assert ("60,000 changes of 60,600 rows are more than 10%" in result.reason) == (mode == "recompute")
+    facts.assert_exact("v")
+
+
+def test_many_changes_of_a_much_greater_whole_are_not_recomputed(facts: TestLake) -> None:
+    facts.view("v", QUERY, recompute_above=0.6)
+    facts.refresh("v")
+    facts.sql("UPDATE {f} SET v = v + 1 WHERE id % 4 = 0")
+    assert facts.refresh("v").mode == "incremental"
+    facts.assert_exact("v")
+
+
+def test_what_has_no_key_to_go_by_is_recomputed_once_where_it_is_most_of_the_query(facts: TestLake) -> None:
+    facts.view("v", "SELECT d.name, count(*) AS n FROM d LEFT JOIN f ON f.id < d.g GROUP BY d.name HAVING count(*) > 590")
+    facts.refresh("v")
+    facts.sql("DELETE FROM {f} WHERE id = 595")
+    result = facts.refresh("v")
+    assert (result.mode, result.reason) == ("recompute", "Join was recomputed: its condition has no equality between the two sides")
+    assert result.rows_deleted
+    facts.assert_exact("v")
+
+
+def test_what_has_no_key_to_go_by_is_recomputed_by_itself_where_it_is_small(facts: TestLake) -> None:
+    facts.view("v", "SELECT f.id, f.v FROM f WHERE f.g < (SELECT min(g) FROM d) + 10")
+    facts.refresh("v")
+    facts.sql("INSERT INTO {d} VALUES (601, 'n601')")
+    result = facts.refresh("v")
+    assert result.reason == "Aggregate was recomputed: it is one group over all rows"
+    facts.assert_exact("v")
+
+
+def test_a_broken_key_by_which_a_window_has_no_ties_is_named(lake: TestLake) -> None:
+    lake.table("t", "SELECT * FROM VALUES (1, 'x', 1), (2, 'x', 2), (3, 'y', 3) t(id, g, v)", key=["id"])
+    numbered = "SELECT g, v, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM t"
+    lake.view("v", f"SELECT g, max(struct(n, v)) AS m FROM ({numbered}) GROUP BY g HAVING count(*) > 1")
+    assert lake.open.explain("v").incremental
+    lake.refresh("v")
+    lake.sql("INSERT INTO {t} VALUES (4, 'x', 4)")
+    assert lake.refresh("v").mode == "incremental"
+    lake.assert_exact("v")
+    lake.sql("INSERT INTO {t} VALUES (4, 'x', 5)")
+    with pytest.raises(KeyViolationError, match=r"primary key \(id\) of t"):
+        lake.open.rebuild("v")
