@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from lake.catalyst import Catalyst
 from lake.nodes import Expression, Node
 from lake.order_dependence import order_dependence, ordered_by
+from lake.scala import Java
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
         case "Limit" if node.most:
             limited = catalyst.over(node, children)
             return Carrying(limited, keys[0], tuple(a.id for a in limited.output))
+        case "Filter" if catalyst.first_rows(node) and (partition := _columns(node.children[0].plan.partitionSpec(), catalyst)):
+            return Carrying(catalyst.over(node, children), Key(partition, False), below[0].scope)
         case "Filter" | "Sort" | "Limit" | "BatchEvalPython" | "ArrowEvalPython":
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope)
         case _:
@@ -80,6 +83,13 @@ def _partition(node: Node, catalyst: Catalyst) -> tuple[int, ...]:
     if not order_dependence(node, catalyst):
         return ()
     return tuple(e.attribute for e in catalyst.expressions(node.plan.partitionSpec()) if e.plain and e.attribute is not None)
+
+
+def _columns(expressions: Java, catalyst: Catalyst) -> tuple[int, ...]:
+    """The columns that some expressions are; none where one of them is another expression, or can't be compared."""
+    found = catalyst.expressions(expressions)
+    ids = tuple(e.attribute for e in found if e.plain and e.attribute is not None and catalyst.hashable(e))
+    return ids if len(ids) == len(found) else ()
 
 
 def _projected(node: Node, below: Carrying, catalyst: Catalyst) -> Carrying:

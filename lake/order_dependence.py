@@ -7,8 +7,6 @@ holds (relations/scoped.py), never what it would give now.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lake.catalyst import Catalyst
 from lake.nodes import Node
 from lake.scala import Java
@@ -64,10 +62,8 @@ _SKETCHES = ("Hll", "Theta", "Kll", "Tuple", "ApproxTopK")
 def order_dependence(node: Node, catalyst: Catalyst) -> str:
     """What in the node's own expressions depends on the order of rows, in words; empty where nothing does."""
     if node.kind == "Window" and (node.tie_free or set(node.children[0].output_ids) <= ordered_by(node, catalyst)):
-        return _named_first(node, catalyst, _rounding)
-    return _named_first(node, catalyst, _named) or (
-        "LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else ""
-    )
+        return ""  # rows come to its functions in one order only, or are the same
+    return _named_first(node, catalyst) or ("LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else "")
 
 
 def ordered_by(window: Node, catalyst: Catalyst) -> set[int]:
@@ -77,11 +73,11 @@ def ordered_by(window: Node, catalyst: Catalyst) -> set[int]:
     return {e.attribute for e in found if e.plain and e.attribute is not None and is_bitwise(catalyst.type_of(e))}
 
 
-def _named_first(node: Node, catalyst: Catalyst, name: Callable[[str, Java], str]) -> str:
+def _named_first(node: Node, catalyst: Catalyst) -> str:
     for plan in node.spine:
         for expression in catalyst.list(plan.expressions()):
             for kind, java in catalyst.census(expression, subqueries=False):
-                found = name(kind, java)
+                found = _named(kind, java)
                 if found:
                     return found
     return ""
@@ -98,11 +94,6 @@ def _named(kind: str, java: Java) -> str:
         return f"{_ALWAYS[kind]}, whose result depends on the order of rows"
     if kind == "WindowExpression" and _within_ties(java):
         return "a window frame of ROWS, which depends on the order of rows with equal sort keys"
-    return _rounding(kind, java)
-
-
-def _rounding(kind: str, java: Java) -> str:
-    """What depends on the order of rows even where that is told by their columns: the order of rows within a partition that has none."""
     if kind in _MOMENTS or kind.startswith(_SKETCHES):
         return f"{java.prettyName()}, whose rounding depends on the order of rows"
     if kind in _SUMS and _adds_floats(kind, java):

@@ -12,6 +12,7 @@ from lake.nodes import Expression, Node
 from lake.scala import Java
 
 LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
+_FIRST = {"EqualTo": "1", "LessThanOrEqual": "1", "LessThan": "2"}
 
 
 class Trees(Expressions):
@@ -142,6 +143,17 @@ class Trees(Expressions):
             else:
                 found.append(expression)
         return found
+
+    def first_rows(self, node: Node) -> bool:
+        """Whether a Filter over a Window lets through one row of each partition: that whose row number is 1."""
+        window = node.children[0]
+        if window.kind != "Window":
+            return False
+        aliases = [(a.exprId().id(), a.child().windowFunction()) for a in self.list(window.plan.windowExpressions())]
+        numbers = {i for i, function in aliases if function.getClass().getSimpleName() == "RowNumber"}
+        found = [c for c in self._conjuncts(self.some(node.plan.condition())) if c.getClass().getSimpleName() in _FIRST]
+        tested = [(_FIRST[c.getClass().getSimpleName()], self.expression(c.left()), str(c.right().toString())) for c in found]
+        return any(e.plain and e.attribute in numbers and value == wanted for wanted, e, value in tested)
 
     def unexpanded(self, node: Node) -> frozenset[int]:
         """The output ids of an Expand that are the child's own columns in each of its projections."""

@@ -247,6 +247,8 @@ SECTIONS |= {
             FROM (SELECT s, sum(v) AS t, max(CAST(v AS double)) AS d FROM a GROUP BY s) WHERE d > 0 OR t IS NULL""",
         "ranks_of_ranks": """SELECT id, r, row_number() OVER (PARTITION BY id ORDER BY v, r) AS q
             FROM (SELECT id, v, row_number() OVER (PARTITION BY s ORDER BY id, v) AS r FROM a) WHERE r < 3""",
+        "averages_over_first_rows": """SELECT id, avg(v) OVER (PARTITION BY s ORDER BY id ROWS 2 PRECEDING) AS m
+            FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY v, s) AS n FROM a) WHERE n <= 1 AND v > 0""",
         "lags_aggregated": """SELECT id, sum(v - l) AS d FROM (SELECT id, v, lag(v) OVER (PARTITION BY s ORDER BY v, id) AS l FROM a)
             GROUP BY id""",
         "two_partitions": "SELECT s, id, count(*) OVER (PARTITION BY s) AS n, max(v) OVER (PARTITION BY id) AS m FROM a",
