@@ -8,9 +8,10 @@ A `Pinned` holds the snapshot that it was captured with. Pinned with Delta 4.4.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
 
@@ -19,8 +20,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
+from lake.ranges import Ranges, statistics
 from lake.scala import Java, Scala
 from lake.snapshots import Version
+
+_MOST_FILES = 500
+"""More files than these are left to Spark to choose from: each takes two trips to the JVM."""
+_ROW_GROUP = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,34 @@ class Pinned:
         scala = self.log.scala
         relation = self.log.java.createRelation(scala.seq([]), scala.some(self.snapshot), scala.none, True)
         return DataFrame(self.log.spark._jsparkSession.baseRelationToDataFrame(relation), self.log.spark)
+
+    def rows_among(self, keys: Mapping[str, Ranges]) -> DataFrame:
+        """The rows of those files that may hold some keys, by column.
+
+        Which these are is told here, from the files' statistics: Delta would run two Spark jobs, and a filter with literals makes code that
+        has to be generated and compiled anew in each refresh. Delta does it, and Parquet by row groups, where files are many or large.
+        """
+        few = int(self.snapshot.numOfFiles()) <= _MOST_FILES
+        chosen = self._files_among(keys) if few else []
+        rows = self.rows_of([file for file, _ in chosen]) if few else self.rows()
+        if not keys or (few and all(size < _ROW_GROUP for _, size in chosen)):
+            return rows
+        return rows.where(" AND ".join(ranges.condition("`" + name.replace("`", "``") + "`") for name, ranges in keys.items()))
+
+    def _files_among(self, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
+        """(file, bytes) of those that may hold the keys."""
+        fields = {f.name: f for f in self.schema.fields}
+        physical = {name: fields[name].metadata.get("delta.columnMapping.physicalName", name) for name in keys}
+        return [
+            (file, size)
+            for file, size, stats in self._files
+            if all(ranges.may_be_in(statistics(stats, physical[name], fields[name].dataType)) for name, ranges in keys.items())
+        ]
+
+    @cached_property
+    def _files(self) -> list[tuple[Java, int, dict[str, Any]]]:
+        files = [(file, json.loads(file.json(), parse_float=Decimal)["add"]) for file in self.snapshot.allFiles().collect()]
+        return [(file, int(add["size"]), json.loads(add.get("stats") or "{}", parse_float=Decimal)) for file, add in files]
 
     def rows_of(self, files: list[Java]) -> DataFrame:
         """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""

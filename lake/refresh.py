@@ -94,7 +94,7 @@ class Refresh:
                 Reading(definition.catalyst, sources, limits=self._limits(current), on_many=end) as reading,
                 self._broken_keys_named(reading),
             ):
-                frame = view_changes.changes(definition, current.pinned.rows(), reading)
+                frame = view_changes.changes(definition, publish.held(current.pinned, reading), reading)
                 return self._published(target, stamp, reading, decided, frame)
         with Reading(definition.catalyst, sources) as reading:
             self._refuse_broken_keys(reading)

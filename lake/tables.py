@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lake import weights
 from lake.deltalog import Log, Pinned
 from lake.errors import ExpiredError, SourceError
+from lake.ranges import Ranges
 from lake.snapshots import Snapshot, Version
 
 _DAY = timedelta(days=1)
@@ -83,9 +84,9 @@ class PinnedSources:
         self.pins = dict(pins)
         self.since = since
 
-    def rows(self, source: str) -> DataFrame:
-        """All rows at `until`, with the table's own column names."""
-        return self.pins[source].rows()
+    def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
+        """All rows at `until`, with the table's own column names; those of files without keys of `among` (by column) may be left out."""
+        return self.pins[source].rows() if among is None else self.pins[source].rows_among(among)
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         """Consolidated weighted rows of the columns (as `c<i>` with `w`) over (since, until]; None if no version passed."""

@@ -10,7 +10,7 @@ import pytest
 LAKE = Path(__file__).parent.parent / "lake"
 LAYERS = (
     {"errors", "preflight"},
-    {"config", "snapshots", "weights", "scala"},
+    {"config", "snapshots", "weights", "scala", "ranges"},
     {"nodes"},
     {"catalyst.expressions"},
     {"catalyst.trees"},
@@ -21,7 +21,6 @@ LAYERS = (
     {"fingerprint"},
     {"deltacommit", "tables", "order_dependence"},
     {"measures"},
-    {"relations.ranges"},
     {"relations.base"},
     {"relations.leaves", "relations.keyed"},
     {"relations.linear", "relations.joins", "relations.stored"},

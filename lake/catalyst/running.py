@@ -22,7 +22,8 @@ class Running(Trees):
         super().__init__(spark)
         plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
         self._session = spark._jsparkSession
-        self._local_limit, self._local_relation = plans.LocalLimit, plans.LocalRelation
+        self._local_relation = plans.LocalRelation
+        self._limit_exec = self._jvm.org.apache.spark.sql.execution.LocalLimitExec
         self._expand, self._generate = plans.Expand, plans.Generate
         self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
 
@@ -93,7 +94,7 @@ class Running(Trees):
         """The one value of a frame of one column, as a literal; NULL where there is no row. Raises QueryError for more rows than one."""
         plan = frame._jdf.queryExecution().analyzed()
         data_type = plan.output().head().dataType()
-        rows = self._frame(self._local_limit(self.literal(2), plan))._jdf.queryExecution().executedPlan().executeCollect()
+        rows = self._first(frame._jdf.queryExecution(), 2)
         if len(rows) > 1:
             raise QueryError("A scalar subquery of the view gave more than one row. Nothing was written. Mend the data or the query.")
         arguments = self._objects(2)
@@ -134,6 +135,14 @@ class Running(Trees):
             return self.some(self._map_argument(argument.get(), change))
         return argument
 
+    def _first(self, query: Java, limit: int) -> Java:
+        """At least the first rows of each partition, up to a limit, as Spark holds them.
+
+        The limit is put onto the physical plan: one that Spark plans has a counter with a number of its own in the code that is generated
+        for it, so that no refresh could use the code of the one before.
+        """
+        return self._limit_exec(limit, query.executedPlan()).executeCollect()
+
     def _assert_grounded(self, plan: Java) -> None:
         """No placeholder is left in the plan, nor in a subquery of it (trap 1)."""
         # `plan` is run lazily; a placeholder's rows raise as well, so this is the early and cheap half of the check.
@@ -147,12 +156,11 @@ class Running(Trees):
 
         Local rows cost no job to read again, let the optimiser fold what is done to them, and are always broadcast.
         """
-        analysed = frame._jdf.queryExecution().analyzed()
-        limited = self._frame(self._local_limit(self.literal(limit + 1), analysed))._jdf.queryExecution()
-        plan = limited.optimizedPlan()
+        query = frame._jdf.queryExecution()
+        plan = query.optimizedPlan()
         if plan.nodeName() == "LocalRelation" and plan.data().size() <= limit:
             return DataFrame(frame._jdf, self.spark), int(plan.data().size())
-        rows = limited.executedPlan().executeCollect()
+        rows = self._first(query, limit + 1)
         if len(rows) > limit:
             return None
         data = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)

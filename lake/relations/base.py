@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Attribute, Expression, Node, column_name
-from lake.relations.ranges import Ranges, equality, of_frame
+from lake.ranges import Ranges, equality, of_frame
 from lake.scala import Java
 
 
@@ -111,8 +111,8 @@ class Limits:
 class Sources(Protocol):
     """Where source relations read: one pinned interval of the tables that a view reads (tables.py)."""
 
-    def rows(self, source: str) -> DataFrame:
-        """All rows at `until`, with the table's own column names."""
+    def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
+        """All rows at `until`, with the table's own column names; those of files without keys of `among` (by column) may be left out."""
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         """Consolidated weighted rows of the columns (as c0, c1, ... and `w`) over (since, until]; None if no version passed."""
@@ -124,6 +124,8 @@ class Sources(Protocol):
         """How many rows the table has at `until`, None where that is not known without reading them."""
 
 
+SMALL = 1 << 20
+"""A table of fewer bytes is read whole, once: looking keys up in it costs more jobs than it has files."""
 _BOTH_ENDS = 3
 """What a recomputed operator costs, in times of what lies below it: two ends, and the changes taken off the newer one to have the older."""
 
@@ -142,6 +144,7 @@ class Reading:
     rows_read: int | None = 0
     _changes: dict[int, Changes | None] = field(default_factory=dict)
     _persisted: list[DataFrame] = field(default_factory=list)
+    _wholes: dict[object, Changes | None] = field(default_factory=dict)
     _values: dict[tuple[int, bool], Java] = field(default_factory=dict)
 
     def __enter__(self) -> Reading:
@@ -185,6 +188,15 @@ class Reading:
             return Changes(persisted, None)
         local, count = collected
         return Changes(local, count) if count else None
+
+    def whole(self, table: object, rows: Callable[[], DataFrame], size: int) -> Changes | None:
+        """All rows of a table of so many bytes, brought to the driver once; None where it is too large (or its size not known)."""
+        if not 0 < size <= SMALL:
+            return None
+        if table not in self._wholes:
+            found = self.catalyst.collected(rows(), self.local_limit)
+            self._wholes[table] = None if found is None else Changes(*found)
+        return self._wholes[table]
 
     def expect_many(self) -> None:
         """No settings for few rows from here on."""

@@ -42,7 +42,8 @@ class Source(Relation):
         return [a.name for a in self.output]
 
     def snapshot(self, reading: Reading) -> DataFrame:
-        return self._named(reading.sources.rows(self.name))
+        whole = self._whole(reading)
+        return self._named(reading.sources.rows(self.name)) if whole is None else whole.frame
 
     def own_changes(self, reading: Reading) -> Changes | None:
         changes = reading.sources.changes(self.name, self.columns)
@@ -51,14 +52,17 @@ class Source(Relation):
         return reading.count_read(reading.keep(changes.toDF(*[a.column for a in self.output], weights.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Ranges of literals go to the scan (Delta skips files by them), the rest is a semi join."""
-        table = reading.sources.rows(self.name)
+        """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is kept whole."""
+        whole = self._whole(reading)
+        if whole is not None:
+            return self.restricted(whole.frame, keys, reading) if exact else whole.frame
         names = {a.id: a.name for a in self.output}
-        for expression, ranges in zip(keys.on, keys.ranges, strict=True):
-            if expression.attribute is not None and ranges is not None:
-                table = table.where(ranges.condition(quoted(names[expression.attribute])))
-        rows = self._named(table)
+        among = {names[e.attribute]: r for e, r in zip(keys.on, keys.ranges, strict=True) if e.attribute is not None and r is not None}
+        rows = self._named(reading.sources.rows(self.name, among))
         return self.restricted(rows, keys, reading) if exact else rows
+
+    def _whole(self, reading: Reading) -> Changes | None:
+        return reading.whole(self, lambda: self._named(reading.sources.rows(self.name, {})), reading.sources.bytes(self.name))
 
     def _named(self, table: DataFrame) -> DataFrame:
         return table.selectExpr(*[f"{quoted(a.name)} AS {a.column}" for a in self.output])

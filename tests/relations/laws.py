@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,10 @@ from lake.catalyst import Catalyst
 from lake.config import load
 from lake.definition import Definition, define
 from lake.edits import in_names
+from lake.ranges import Ranges
 from lake.relations.base import Reading
 from lake.session import own_session
+from lake.tables import quoted
 from tests.lakes import frozen
 
 Rows = list[tuple[Any, ...]]
@@ -40,8 +42,11 @@ class ListedSources:
     since: dict[str, Rows]
     until: dict[str, Rows]
 
-    def rows(self, source: str) -> DataFrame:
-        return local_frame(self.spark, self.until[source], self.schemas[source])
+    def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
+        rows = local_frame(self.spark, self.until[source], self.schemas[source])
+        for name, ranges in (among or {}).items():
+            rows = rows.where(ranges.condition(quoted(name)))
+        return rows
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         if self.since[source] == self.until[source]:

@@ -8,8 +8,12 @@ strings, whose order in a file's statistics is not the order of the comparison.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -22,11 +26,26 @@ MOST_RANGES = 8
 
 @dataclass(frozen=True)
 class Ranges:
-    """Closed intervals, in the encoding of `_encoding`, that hold every non-NULL key; `null`: NULL is a key as well."""
+    """Closed intervals, in the encoding of `_encoding`, that hold every non-NULL key; `null`: NULL is a key as well.
+
+    `values`: the keys themselves, in order, where they are few enough to be on the driver.
+    """
 
     data_type: T.DataType
     intervals: tuple[tuple[Any, Any], ...]
     null: bool
+    values: tuple[Any, ...] | None = None
+
+    def may_be_in(self, statistics: Statistics) -> bool:
+        """Whether a file with these statistics of the column can hold one of the keys."""
+        if self.null and statistics.nulls:
+            return True
+        if statistics.low is None or statistics.high is None:
+            return statistics.low is not None or statistics.high is not None or not statistics.only_nulls
+        if self.values is None:
+            return any(low <= statistics.high and statistics.low <= high for low, high in self.intervals)
+        first = bisect_left(self.values, statistics.low)
+        return first < len(self.values) and self.values[first] <= statistics.high
 
     def condition(self, column: str) -> str:
         """The condition, as SQL, on a (quoted) column of the same type, or of one that widens to it.
@@ -39,6 +58,38 @@ class Ranges:
         padded = [*self.intervals, *[self.intervals[-1]] * (_shape(len(self.intervals)) - len(self.intervals))]
         parts = [f"{column} BETWEEN {literal(low)} AND {literal(high)}" for low, high in padded]
         return f"({' OR '.join([*parts, f'{column} IS NULL'] if self.null else parts)})"
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a file says of one column: bounds of its non-NULL values (None: not known), in the encoding of `_encoding`; whether there may
+    be NULLs, and whether there is nothing else."""
+
+    low: Any = None
+    high: Any = None
+    nulls: bool = True
+    only_nulls: bool = False
+
+
+def statistics(stats: dict[str, Any], column: str, data_type: T.DataType) -> Statistics:
+    """A column's statistics from those of a Delta file (parsed with floats as Decimal); a string's bounds may be cut, outwards."""
+    found, rows = stats.get("nullCount", {}).get(column), stats.get("numRecords")
+    nulls, only = found is None or found > 0, found is not None and found == rows
+    bounds = [stats.get(end, {}).get(column) for end in ("minValues", "maxValues")]
+    decode = _DECODERS.get(type(data_type))
+    if decode is not None and None not in bounds:
+        with suppress(ValueError, TypeError):  # a date that Python can't hold: not known
+            return Statistics(decode(bounds[0]), decode(bounds[1]), nulls, only)
+    return Statistics(None, None, nulls, only)
+
+
+_EPOCH = date(1970, 1, 1)
+_DECODERS: dict[type[T.DataType], Callable[[Any], Any]] = {
+    **dict.fromkeys((T.ByteType, T.ShortType, T.IntegerType, T.LongType), int),
+    T.DecimalType: lambda value: Decimal(str(value)),
+    T.StringType: str,
+    T.DateType: lambda value: (date.fromisoformat(value) - _EPOCH).days,
+}
 
 
 def equality(ranges: Ranges | None) -> Callable[[Column, Column], Column]:
@@ -77,7 +128,7 @@ def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ra
         values = {row[n] for row in rows}
         present = sorted(v for v in values if v is not None)
         if _lossless(present):
-            found[i] = Ranges(fields[i].dataType, tuple(_clustered(present, most)), None in values)
+            found[i] = Ranges(fields[i].dataType, tuple(_clustered(present, most)), None in values, tuple(present))
     return tuple(found)
 
 
