@@ -1,0 +1,55 @@
+"""Files are left out of a lookup only where none of the keys can be in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lake.ranges import Ranges, of_frame
+from lake.tables import Table
+from tests.lakes import TestLake, multiset
+
+LONG = "x" * 40
+FILES = {
+    "numbers": ("CAST(id AS int)", ["1", "2, 3", "900", "CAST(NULL AS int)", "NULL, 7"]),
+    "bigs": ("CAST(id AS bigint)", ["-9007199254740993", "9007199254740993", "0"]),
+    "decimals": ("CAST(id AS decimal(20,2))", ["-1.50", "1.25, 99999999999999.99", "NULL"]),
+    "strings": ("CAST(id AS string)", ["'a'", f"'{LONG}a', '{LONG}z'", "'é', '\\uD83D\\uDE00'", "''", "NULL"]),
+    "dates": ("CAST(id AS date)", ["'1969-12-31'", "'2024-02-29'", "'0001-01-01', NULL"]),
+    "times": ("CAST(id AS timestamp)", ["'2024-02-29 00:00:00.123456'", "'1969-01-01'"]),
+    "doubles": ("CAST(id AS double)", ["1.5", "'NaN'", "-0.0"]),
+}
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_with_a_key_in_it_is_left_out(spark: SparkSession, tmp_path: Path, name: str, mapping: str) -> None:
+    cast, files = FILES[name]
+    table, column = f"delta.`{tmp_path}/t`", "a.k" if mapping == "name" else "k"
+    kind = cast.removeprefix("CAST(id AS ").removesuffix(")")
+    spark.sql(f"CREATE TABLE {table} (`{column}` {kind}, file int) USING delta TBLPROPERTIES (delta.columnMapping.mode = '{mapping}')")
+    for n, values in enumerate(files):
+        spark.sql(f"INSERT INTO {table} SELECT {cast}, {n} FROM VALUES {', '.join(f'({v})' for v in values.split(', '))} t(id)")
+    pinned = Table("t", f"{tmp_path}/t", None).log(spark).head()
+    everything = pinned.rows().toDF("k", "file")
+    for file in range(len(files)):
+        keys = everything.where(f"file = {file}").selectExpr("k AS key")
+        ranges = of_frame(keys, local=True)[0]
+        expected = multiset(everything.join(keys, on=everything["k"].eqNullSafe(keys["key"]), how="left_semi"))
+        found = pinned.rows_among({column: ranges} if ranges is not None else {}).toDF("k", "file")
+        assert expected <= multiset(found)
+        if name not in ("times", "doubles"):
+            assert found.select("file").distinct().count() < len(files)
+
+
+def test_bounds_without_values_and_empty_keys_leave_files_out(lake: TestLake, spark: SparkSession) -> None:
+    lake.table("t", "SELECT id FROM range(10)")
+    lake.sql("INSERT INTO {t} SELECT id FROM range(100, 110)")
+    pinned = Table("t", lake.path("t"), None).log(spark).head()
+    data_type = pinned.schema["id"].dataType
+    found = {row[0] for row in pinned.rows_among({"id": Ranges(data_type, ((95, 101),), False)}).collect()}
+    assert {100, 101} <= found <= set(range(100, 110))
+    assert pinned.rows_among({"id": Ranges(data_type, (), False, ())}).count() == 0
+    assert pinned.rows_among({"id": Ranges(data_type, (), True, ())}).count() == 0
