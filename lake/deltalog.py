@@ -119,8 +119,8 @@ class Pinned:
 
     @cached_property
     def _files(self) -> list[tuple[Java, int, dict[str, Any]]]:
-        files = [(file, json.loads(file.json(), parse_float=Decimal)["add"]) for file in self.snapshot.allFiles().collect()]
-        return [(file, int(add["size"]), json.loads(add.get("stats") or "{}", parse_float=Decimal)) for file, add in files]
+        files = [(file, json.loads(file.json())["add"]) for file in self.snapshot.allFiles().collect()]
+        return [(file, int(add["size"]), _statistics(add)) for file, add in files]
 
     def rows_of(self, files: list[Java]) -> DataFrame:
         """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""
@@ -133,6 +133,15 @@ class Pinned:
         """The newest txnVersion that the table has seen of an application, -1 where there was none."""
         found = self.snapshot.transactions().get(app_id)
         return -1 if found.isEmpty() else int(found.get())
+
+
+def _statistics(add: Mapping[str, Any]) -> dict[str, Any]:
+    """A file's statistics by column; of a partition column there is one value."""
+    stats: dict[str, Any] = json.loads(add.get("stats") or "{}", parse_float=Decimal)
+    for column, value in add.get("partitionValues", {}).items():
+        stats.setdefault("minValues", {})[column] = stats.setdefault("maxValues", {})[column] = value or None
+        stats.setdefault("nullCount", {})[column] = 0 if value else stats.get("numRecords")
+    return stats
 
 
 class Log:

@@ -69,8 +69,19 @@ def tie_free(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
     children = tuple(tie_free(child, catalyst, primary_keys) for child in node.children)
     if node.kind == "Window":
         key = carrying(children[0], catalyst, primary_keys).key
-        return replace(node, children=children, tie_free=key is not None and set(key.ids) <= ordered_by(node, catalyst))
+        ordered = _equal(ordered_by(node, catalyst), children[0], catalyst)
+        return replace(node, children=children, tie_free=key is not None and set(key.ids) <= ordered)
     return replace(node, children=children)
+
+
+def _equal(ids: set[int], node: Node, catalyst: Catalyst) -> set[int]:
+    """Some columns with those that inner joins below make equal to them."""
+    joins = [n for n in node.walk() if n.kind == "Join" and catalyst.join_type(n) == "Inner"]
+    pairs = [{a.attribute, b.attribute} for n in joins for a, b, _ in catalyst.equi_keys(n) if a.plain and b.plain]
+    found = set(ids)
+    for _ in pairs:  # as often as a chain of them can be long
+        found |= {i for pair in pairs if pair & found for i in pair if i is not None}
+    return found
 
 
 def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | None:

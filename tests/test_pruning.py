@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from lake.ranges import Ranges, of_frame
 from lake.tables import Table
@@ -42,6 +43,23 @@ def test_no_file_with_a_key_in_it_is_left_out(spark: SparkSession, tmp_path: Pat
         assert expected <= multiset(found)
         if name not in ("times", "doubles"):
             assert found.select("file").distinct().count() < len(files)
+
+
+@pytest.mark.parametrize("kind", ["int", "string", "date", "decimal(5,1)"])
+def test_partitions_without_keys_are_left_out(lake: TestLake, spark: SparkSession, kind: str) -> None:
+    values = {
+        "int": "1, 20, 300",
+        "string": "'a', 'b', ''",
+        "date": "'2024-01-01', '2024-01-02', '2024-01-03'",
+        "decimal(5,1)": "1.5, 2.5, -3",
+    }[kind]
+    rows = spark.sql(f"SELECT CAST(p AS {kind}) AS p, v FROM (SELECT explode(array({values}, NULL)) AS p, 7 AS v)")
+    rows.write.format("delta").partitionBy("p").save(lake.path("t"))
+    pinned = Table("t", lake.path("t"), None).log(spark).head()
+    for row in pinned.rows().collect():
+        keys = pinned.rows().where(F.col("p").eqNullSafe(F.lit(row.p))).select("p")
+        found = pinned.rows_among({"p": of_frame(keys, local=True)[0]})  # type: ignore[dict-item]
+        assert multiset(keys) == multiset(found.select("p"))
 
 
 def test_bounds_without_values_and_empty_keys_leave_files_out(lake: TestLake, spark: SparkSession) -> None:
