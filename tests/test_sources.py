@@ -193,18 +193,18 @@ def test_a_source_that_commits_during_a_refresh_stays_at_the_version_that_was_pl
     joined: TestLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined.sql("INSERT INTO {a} VALUES (2, 'planned', 1)")
-    import lake.lakehouse as lakehouse
+    import lake.refresh as refreshing
 
-    original = lakehouse.plan
+    original = refreshing.plan
 
     def plan_and_commit(*args: object, **kwargs: object) -> object:
         decided = original(*args, **kwargs)  # type: ignore[arg-type]
-        monkeypatch.setattr(lakehouse, "plan", original)
+        monkeypatch.setattr(refreshing, "plan", original)
         joined.sql("INSERT INTO {b} VALUES (2, 999)")
         joined.sql("DELETE FROM {a} WHERE id = 1")
         return decided
 
-    monkeypatch.setattr(lakehouse, "plan", plan_and_commit)
+    monkeypatch.setattr(refreshing, "plan", plan_and_commit)
     result = joined.refresh("j")
     assert result.until["b"] == 0
     assert joined.open.verify("j").exact
