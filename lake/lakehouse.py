@@ -99,7 +99,7 @@ class Lakehouse:
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
         with self._opened(view) as state:
             definition, inputs = self._prepare(view, state)
-            ways = {s: way_of(inputs.pins[s], None) for s in definition.sources}
+            ways = {s: way_of(inputs.pins[s]) for s in definition.sources}
             return explain.explain(definition, ways)
 
     def verify(self, view: str) -> Differences:
@@ -247,7 +247,7 @@ def _source_status(view: str, source: str, stamp: Stamp | None, pinned: Pinned) 
     newest = pinned.version.number
     read = stamp.snapshot.get(source) if stamp else None
     left = expires_in(pinned, read, datetime.now(UTC)) if read is not None else None
-    way = way_of(pinned, None)
+    way = way_of(pinned)
     advice = (
         ""
         if pinned.has_feed

@@ -1,7 +1,8 @@
 """The only reader of Delta tables: heads, pinned rows, changes over an interval, retention.
 
-Changes come from the change data feed, read by version and consolidated; from the data files and deletion vectors that the
-interval's commits added and removed, where the feed is off, begins too late, or a commit in between changed the table's schema.
+Changes come from the change data feed, or from the data files and deletion vectors that the interval's commits added and removed
+(deltafiles.py): whichever reads fewer bytes, and always the files where the feed is off, begins too late, or a commit in between
+changed the table's schema.
 Law: rows(until) = rows(since) + changes, as multisets.
 """
 
@@ -16,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake import weights
+from lake.deltafiles import moved, rows
 from lake.deltalog import Log, Pinned
 from lake.errors import ExpiredError, SourceError
 from lake.ranges import Ranges
@@ -94,8 +96,7 @@ class PinnedSources:
         if self.since is None or self.since[source] == pinned.version.number:
             return None
         try:
-            read = _from_feed if self.way(source) == "change data feed" else _from_files
-            return weights.consolidate(read(pinned, self.since[source], columns))
+            return weights.consolidate(_changes(pinned, self.since[source], _numbered(columns)))
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
 
@@ -107,10 +108,6 @@ class PinnedSources:
         """How many rows the table has at `until`, None where its files carry no statistics."""
         return self.pins[source].count
 
-    def way(self, source: str) -> str:
-        """How the source's changes are read: `change data feed` or `data files`."""
-        return way_of(self.pins[source], self.since[source] if self.since is not None else None)
-
     def _expired(self, source: str, error: Exception) -> ExpiredError:
         since, until = self.since[source] if self.since else -1, self.pins[source].version.number
         return ExpiredError(
@@ -119,28 +116,19 @@ class PinnedSources:
         )
 
 
-def way_of(pinned: Pinned, since: int | None) -> str:
-    """Which way leads to a table's changes: the feed, if it was on and the schema the same all along the interval."""
-    if not pinned.has_feed:
-        return "data files"
-    if since is None:
-        return "change data feed"
-    moved = any(commit.table_id is not None for commit in pinned.log.commits(since, pinned.version.number))
-    return "data files" if moved else "change data feed"
+def way_of(pinned: Pinned) -> str:
+    """How a table's changes are read; of the two, whichever reads fewer bytes."""
+    return "change data feed or data files" if pinned.has_feed else "data files"
 
 
-def _from_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
+def _changes(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
+    found = moved(pinned, since)
+    if not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes:
+        return rows(pinned, found, columns)
     reader = pinned.log.spark.read.format("delta").option("readChangeFeed", "true")
     reader = reader.option("startingVersion", since + 1).option("endingVersion", pinned.version.number)
-    feed = reader.load(pinned.log.path)
     weight = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {weights.WEIGHT}"
-    return feed.selectExpr(*_numbered(columns), weight)
-
-
-def _from_files(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
-    added, removed = pinned.log.added_and_removed(since, pinned.version.number)
-    new, old = (pinned.rows_of(files).selectExpr(*_numbered(columns)) for files in (added, removed))
-    return weights.subtract(new, old)
+    return reader.load(pinned.log.path).selectExpr(*columns, weight)
 
 
 def _numbered(columns: Sequence[str]) -> list[str]:

@@ -25,6 +25,7 @@ class Running(Trees):
         self._local_relation = plans.LocalRelation
         self._limit_exec = self._jvm.org.apache.spark.sql.execution.LocalLimitExec
         self._expand, self._generate = plans.Expand, plans.Generate
+        self._multiply = self._jvm.org.apache.spark.sql.catalyst.expressions.Multiply
         self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
 
     def run(self, node: Node, frames: Sequence[DataFrame], values: Mapping[int, Java] | None = None) -> DataFrame:
@@ -79,16 +80,13 @@ class Running(Trees):
     def _named(self, plan: Java, weight_ids: list[int]) -> DataFrame:
         """The plan as a frame: columns by attribute id (each once), the product of the weights as `w`."""
         self._assert_grounded(plan)
-        ids = [a.exprId().id() for a in self.list(plan.output())]
-        names = [weights.WEIGHT if i in weight_ids else column_name(i) for i in ids]
-        if self._sessions.keys() & set(ids):  # whoever groups by such a column merges sessions: only the view's own aggregate may
-            plan = self._project([self.alias(a, name) for a, name in zip(self.list(plan.output()), names, strict=True)], plan)
-        if len(set(names)) == len(names):
-            return self._frame(plan).toDF(*names)
-        apart = [f"{name}_{n}" if name in names[:n] else name for n, name in enumerate(names)]
-        frame = self._frame(plan).toDF(*apart)
-        product = " * ".join(a for a, name in zip(apart, names, strict=True) if name == weights.WEIGHT)
-        return frame.selectExpr(*[n for n in apart if n in names and n != weights.WEIGHT], *([f"{product} AS w"] if product else []))
+        columns: dict[str, Java] = {}
+        for attribute in self.list(plan.output()):
+            attribute_id = attribute.exprId().id()
+            name = weights.WEIGHT if attribute_id in weight_ids else column_name(attribute_id)
+            both = name == weights.WEIGHT and name in columns
+            columns[name] = self._multiply(columns[name], attribute) if both else columns.get(name, attribute)
+        return self._frame(self._project([self.alias(value, name) for name, value in columns.items()], plan))
 
     def value(self, frame: DataFrame) -> Java:
         """The one value of a frame of one column, as a literal; NULL where there is no row. Raises QueryError for more rows than one."""
@@ -170,9 +168,8 @@ class Running(Trees):
         if len(rows) > limit:
             return None
         data = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
-        output = self.seq([a.newInstance() for a in self.list(plan.output())])
-        local = self._local_relation(output, data, False, self.none)
-        return self._frame(local).toDF(*frame.columns), len(rows)
+        output = [a.newInstance().withName(name) for a, name in zip(self.list(plan.output()), frame.columns, strict=True)]
+        return self._frame(self._local_relation(self.seq(output), data, False, self.none)), len(rows)
 
     def _frame(self, plan: Java) -> DataFrame:
         return DataFrame(self._of_rows(self._session, plan), self.spark)

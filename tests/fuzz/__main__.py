@@ -21,7 +21,7 @@ from rich.table import Table
 from lake.relations.base import Relation
 from lake.relations.joins import Join
 from lake.session import make_session
-from tests.conftest import QUICK
+from tests.conftest import LONG
 from tests.fuzz.histories import KINDS, History
 from tests.fuzz.queries import SCHEMAS, Generator, Query
 from tests.relations.laws import Rows, View
@@ -158,7 +158,7 @@ def main() -> int:
     options = parser.parse_args()
     console = Console()
     try:
-        found = run(make_session(QUICK), options.seed * 1_000_000, options.seconds)
+        found = run(make_session(LONG), options.seed * 1_000_000, options.seconds)
     except WrongError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         return 1

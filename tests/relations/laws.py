@@ -78,6 +78,7 @@ class View:
         self.schemas = {t: spark.createDataFrame([], ddl).schema for t, ddl in schemas.items()}
         self.query = query
         self.recomputed: list[str] = []
+        self._truths: dict[str, Counter[Any]] = {}
         tables = {t: {"path": t, **({"primary_key": keys[t]} if keys and t in keys else {})} for t in schemas}
         config = load({"tables": tables, "views": {"v": {"query": query}}})
         self.definition: Definition = define(self.spark, "v", config, self.schemas, {t: (keys or {}).get(t, []) for t in schemas})
@@ -87,7 +88,13 @@ class View:
         return self.definition.catalyst
 
     def truth(self, tables: dict[str, Rows]) -> Counter[Any]:
-        """The query by plain Spark."""
+        """The query by plain Spark, asked once of the same rows."""
+        rows_read = repr({source: tables[source] for source in self.definition.sources})
+        if rows_read not in self._truths:
+            self._truths[rows_read] = self._asked(tables)
+        return self._truths[rows_read]
+
+    def _asked(self, tables: dict[str, Rows]) -> Counter[Any]:
         session = self.spark.newSession()
         session.conf.set("spark.sql.session.timeZone", "UTC")
         for name, rows in tables.items():

@@ -1,0 +1,163 @@
+"""What the commits of an interval did to a table's data files, net, and the rows that came and went with them.
+
+A file that came holds rows that came, one that went rows that went. Of a file that stayed under another deletion vector, only the
+rows count that one of the two vectors marks and the other does not. Each file is read once, however many commits touched it.
+
+Law: rows(until) = rows(since) + rows(moved), as multisets. Files of commits that change no data (OPTIMIZE) are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from lake import weights
+from lake.deltalog import Commit, FileAction, Pinned
+from lake.scala import Java
+
+Body = dict[str, Any]
+
+_READER = "org.apache.spark.sql.delta.commands.cdc.CDCReader"
+_OPENING = 1 << 20
+"""What opening a file costs, in bytes read."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Files that came, files that went, and (before, after) of files that stayed under another deletion vector.
+
+    `feed_bytes`: what the change data feed of the same commits reads; `redefined`: whether one of them changed the table's metadata.
+    """
+
+    came: tuple[FileAction, ...]
+    went: tuple[FileAction, ...]
+    marked: tuple[tuple[FileAction, FileAction], ...]
+    feed_bytes: int
+    redefined: bool
+
+    @property
+    def bytes(self) -> int:
+        """What reading the files costs."""
+        return _cost(file.bytes for file in [*self.came, *self.went, *(after for _, after in self.marked)])
+
+
+def moved(pinned: Pinned, since: int) -> Moved:
+    """What the commits since+1..(the pinned version) did. Raises where one is no longer in the log."""
+    came: dict[tuple[str, str], FileAction] = {}
+    went: dict[tuple[str, str], FileAction] = {}
+    feed_bytes, redefined = 0, False
+    for commit in pinned.log.commits(since, pinned.version.number):
+        feed_bytes += _feed_bytes(commit)
+        redefined |= commit.table_id is not None
+        for action in commit.files:
+            mine, other = (came, went) if action.added else (went, came)
+            if other.pop(action.key, None) is None:
+                mine[action.key] = action
+    before = {file.path: file for file in went.values()}
+    after = {file.path: file for file in came.values()}  # OPTIMIZE and RESTORE can leave two of a path: only one is paired
+    marked = tuple((before[path], after[path]) for path in after if path in before)
+    paired = {file.key for pair in marked for file in pair}
+    alone = [tuple(f for f in side.values() if f.key not in paired) for side in (came, went)]
+    return Moved(alone[0], alone[1], marked, feed_bytes, redefined)
+
+
+def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
+    """The rows that came (weight 1) and went (-1): SQL expressions `columns` of the table's columns, and `w`; not consolidated."""
+    log, scala = pinned.log, pinned.log.scala
+    reader = getattr(getattr(log.jvm, f"{_READER}$"), "MODULE$")
+    spec = getattr(log.jvm, f"{_READER}$CDCDataSpec")
+    specs: tuple[list[Java], list[Java]] = ([], [])
+    for version, sides in enumerate(_versions(pinned, found)):
+        for into, kind, files in zip(specs, ("add", "remove"), sides, strict=True):
+            into.append(spec(version, None, scala.seq([_action(log.jvm, kind, f) for f in files]), scala.none))
+    arguments = (log.java, pinned.snapshot, False, log.spark._jsparkSession)
+    parts = reader.getDeletedAndAddedRows(*[scala.seq(s) for s in specs], *arguments)
+    weight = f"IF(_change_type = 'insert', 1L, -1L) AS {weights.WEIGHT}"
+    frames = [DataFrame(part, log.spark).selectExpr(*columns, weight) for part in scala.list(parts)]
+    if not frames:
+        return pinned.rows_of([]).selectExpr(*columns, f"1L AS {weights.WEIGHT}")
+    return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]]]:
+    """(files to add, files to remove) of made-up versions, such that Delta finds in them what came and what went: in each a path at most
+    once on a side, on both where only marked rows count.
+
+    Of a file added under a vector and removed without one, Delta reads the rows that the vector marks as deleted; the other way round as
+    inserted. With a vector on both sides it would read the file twice, even where nothing came back.
+    """
+    versions: list[tuple[list[Body], list[Body]]] = [([], []), ([], [])]
+    vectors = _Vectors(pinned)
+    for before, after in found.marked:
+        bare = {**after.body, "deletionVector": None}
+        gone, again = vectors.difference(after, before), vectors.difference(before, after)
+        for (added, removed), vector, flipped in ((versions[0], gone, False), (versions[1], again, True)):
+            if vector is not None:
+                with_vector = {**bare, "deletionVector": vector}
+                added.append(bare if flipped else with_vector)
+                removed.append(with_vector if flipped else bare)
+    seen = Counter[str]()
+    for side, files in enumerate((found.came, found.went)):
+        for file in files:
+            number = 2 + seen[file.path]
+            seen[file.path] += 1
+            if number == len(versions):
+                versions.append(([], []))
+            versions[number][side].append(file.body)
+    return versions
+
+
+class _Vectors:
+    """Deletion vectors of one table's files, read from its storage."""
+
+    def __init__(self, pinned: Pinned) -> None:
+        self._jvm, self._log = pinned.log.jvm, pinned.log.java
+        delta = self._jvm.org.apache.spark.sql.delta
+        self._store = delta.storage.dv.HadoopFileSystemDVStore(self._log.newDeltaHadoopConf())
+        self._format = delta.deletionvectors.RoaringBitmapArrayFormat.Portable()
+        self._descriptor = delta.actions.DeletionVectorDescriptor
+
+    def difference(self, a: FileAction, b: FileAction) -> Body | None:
+        """The vector of the rows that a's marks and b's does not, as JSON; None where there are none."""
+        if not a.vector or not b.vector:
+            return a.body.get("deletionVector") if a.vector else None
+        bitmap = self._bitmap(a)
+        bitmap.diff(self._bitmap(b))
+        if bitmap.isEmpty():
+            return None
+        inline = self._descriptor.inlineInLog(bitmap.serializeAsByteArray(self._format), bitmap.cardinality())
+        return {
+            "storageType": inline.storageType(),
+            "pathOrInlineDv": inline.pathOrInlineDv(),
+            "sizeInBytes": inline.sizeInBytes(),
+            "cardinality": inline.cardinality(),
+        }
+
+    def _bitmap(self, file: FileAction) -> Java:
+        return self._store.read(_action(self._jvm, "add", file.body).deletionVector(), self._log.dataPath())
+
+
+def _action(jvm: Any, kind: str, body: Body) -> Java:
+    """An AddFile (`kind` add) or a RemoveFile (remove) of the same file."""
+    times = {"modificationTime": 0, "deletionTimestamp": 0, "extendedFileMetadata": True, "dataChange": True}
+    return jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps({kind: {**times, **body}}))
+
+
+def _feed_bytes(commit: Commit) -> int:
+    """What the change data feed reads of a commit: its change files if it has any, else the files that it added and removed."""
+    if commit.change_files:
+        return _cost(commit.change_files)
+    before = {f.path: f for f in commit.files if not f.added}
+    after = {f.path: f for f in commit.files if f.added}
+    twice = [f.bytes for f in after.values() if f.vector and f.path in before and before[f.path].vector]
+    return _cost([*(f.bytes for f in (before | after).values()), *twice])
+
+
+def _cost(sizes: Iterable[int]) -> int:
+    return sum(size + _OPENING for size in sizes)
