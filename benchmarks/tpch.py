@@ -26,6 +26,7 @@ from rich.table import Table
 from benchmarks.measure import DATA, measured, save
 from examples.tpch.tables import TABLES, Tpch, generate
 from lake import Lakehouse, open_lake
+from lake.queries import one_query
 
 _ROOT = DATA / "tpch"
 _CONFIG = Path(__file__).parent.parent / "examples" / "tpch" / "lakejoin.yml"
@@ -77,7 +78,7 @@ class Bench:
         session = self.spark.newSession()
         for table in TABLES:
             session.read.format("delta").load(str(_ROOT / table)).createOrReplaceTempView(table)
-        session.sql(self.texts[query].strip().rstrip(";")).write.format("delta").mode("overwrite").save(str(_ROOT / "recomputed" / query))
+        session.sql(one_query(self.texts[query])).write.format("delta").mode("overwrite").save(str(_ROOT / "recomputed" / query))
 
     def both(self, query: str, case: Case | None) -> None:
         """Refresh and recompute a query, measured where there is a case to note it in."""

@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.config import HIDDEN_PREFIX, Config, ViewConfig
+from lake.deltafiles import FEED_COLUMNS
 from lake.errors import ConfigError, DefinitionError
 from lake.fingerprint import fingerprint
 from lake.keys import Carrying, Key, carrying, tie_free
@@ -178,7 +179,7 @@ def _columns(name: str, schema: T.StructType, ids: Sequence[int]) -> tuple[Outpu
     for field in schema.fields:
         if field.name.lower() in seen:
             raise DefinitionError(f"The query of view {name!r} returns two columns named {field.name!r}. Give one another name with AS.")
-        if not field.name or field.name.lower().startswith(HIDDEN_PREFIX):
+        if not field.name or field.name.lower().startswith(HIDDEN_PREFIX) or field.name.lower() in FEED_COLUMNS:
             raise DefinitionError(
                 f"The query of view {name!r} returns a column named {field.name!r}, which is reserved. Rename it with AS."
             )

@@ -8,15 +8,14 @@ one pruned scan for their positions, one deletion vector a file, and one file of
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lake.config import HIDDEN_PREFIX
 from lake.deltalog import Pinned
-from lake.scala import Java
+from lake.scala import Java, active
 
 FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
 _MOST_NAMES = 1_000
@@ -39,17 +38,17 @@ class Transaction:
         self._jvm, self._session = pinned.log.jvm, pinned.log.spark._jsparkSession
         self._scala = pinned.log.scala
         self._actions: list[Java] = []
-        with self._active():
+        with active(self._jvm, self._session):
             self._java = self._log.java.startTransaction(pinned.log.catalog_table(), self._scala.some(pinned.snapshot))
 
     def newest(self, app_id: str) -> int:
         """The newest txnVersion of an application, -1 where there is none. A commit of it in the meantime is then a conflict."""
-        with self._active():
+        with active(self._jvm, self._session):
             return int(self._java.txnVersion(app_id))
 
     def delete(self, positions: DataFrame, local: bool) -> int:
         """Delete rows by file and position (`with_positions`; `local`: few, on the driver); returns how many there were."""
-        with self._active():
+        with active(self._jvm, self._session):
             files = self._files(positions.select(F.substring_index(FILE, "/", -1)), local)
             generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
             everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
@@ -66,7 +65,7 @@ class Transaction:
 
     def insert(self, rows: DataFrame) -> None:
         """Write rows, which must have the table's columns."""
-        with self._active():
+        with active(self._jvm, self._session):
             self._actions += self._scala.list(self._java.writeFiles(rows._jdf))
 
     def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
@@ -80,7 +79,7 @@ class Transaction:
         nothing = self._scala.seq([])
         merge = getattr(self._jvm, "org.apache.spark.sql.delta.DeltaOperations$Merge")
         operation = merge(*[self._scala.none] * 4, *[nothing] * 3)
-        with self._active():
+        with active(self._jvm, self._session):
             self._count(counts)
             self._log.spark.conf.set(setting, metadata)
             try:
@@ -112,17 +111,6 @@ class Transaction:
             metric.set(number)
             metrics.put(name, metric)
         self._java.registerSQLMetrics(self._session, self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(metrics))
-
-    @contextmanager
-    def _active(self) -> Iterator[None]:
-        """Delta's transactions work in the thread's active session: make it ours for the while."""
-        sessions = self._jvm.org.apache.spark.sql.classic.SparkSession
-        before = sessions.getActiveSession()
-        sessions.setActiveSession(self._session)
-        try:
-            yield
-        finally:
-            sessions.setActiveSession(before.get()) if before.isDefined() else sessions.clearActiveSession()
 
 
 def _java(column: Column) -> Java:

@@ -24,6 +24,8 @@ from lake.scala import Java
 Body = dict[str, Any]
 
 _READER = "org.apache.spark.sql.delta.commands.cdc.CDCReader"
+FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+"""What Delta adds to the rows of a change feed; no table with a feed has columns so named."""
 _OPENING = 1 << 20
 """What opening a file costs, in bytes read."""
 
@@ -69,6 +71,8 @@ def moved(pinned: Pinned, since: int) -> Moved:
 
 def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
     """The rows that came (weight 1) and went (-1): SQL expressions `columns` of the table's columns, and `w`; not consolidated."""
+    if FEED_COLUMNS & {name.lower() for name in pinned.schema.names}:
+        return _rows_of_whole_files(pinned, found, columns)
     log, scala = pinned.log, pinned.log.scala
     reader = getattr(getattr(log.jvm, f"{_READER}$"), "MODULE$")
     spec = getattr(log.jvm, f"{_READER}$CDCDataSpec")
@@ -85,6 +89,15 @@ def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
+def _rows_of_whole_files(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
+    """The same, of a table with columns of its own under the names that Delta gives its feed's."""
+    new = [*found.came, *(after for _, after in found.marked)]
+    old = [*found.went, *(before for before, _ in found.marked)]
+    jvm = pinned.log.jvm
+    frames = [pinned.rows_of([_action(jvm, "add", file.body) for file in files]).selectExpr(*columns) for files in (new, old)]
+    return weights.subtract(*frames)
+
+
 def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]]]:
     """(files to add, files to remove) of made-up versions, such that Delta finds in them what came and what went: in each a path at most
     once on a side, on both where only marked rows count.
@@ -95,7 +108,7 @@ def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]
     versions: list[tuple[list[Body], list[Body]]] = [([], []), ([], [])]
     vectors = _Vectors(pinned)
     for before, after in found.marked:
-        bare = {**after.body, "deletionVector": None}
+        bare = {**after.body, "deletionVector": None, "extendedFileMetadata": True}
         gone, again = vectors.difference(after, before), vectors.difference(before, after)
         for (added, removed), vector, flipped in ((versions[0], gone, False), (versions[1], again, True)):
             if vector is not None:
@@ -145,7 +158,7 @@ class _Vectors:
 
 def _action(jvm: Any, kind: str, body: Body) -> Java:
     """An AddFile (`kind` add) or a RemoveFile (remove) of the same file."""
-    times = {"modificationTime": 0, "deletionTimestamp": 0, "extendedFileMetadata": True, "dataChange": True}
+    times = {"modificationTime": 0, "deletionTimestamp": 0, "dataChange": True}
     return jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps({kind: {**times, **body}}))
 
 

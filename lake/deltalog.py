@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
+from lake.nodes import quoted
 from lake.ranges import Ranges, statistics
 from lake.scala import Java, Scala
 from lake.snapshots import Version
@@ -137,7 +138,7 @@ class Pinned:
         rows = self.rows_of([file for file, _ in chosen]) if few else self.rows()
         if not keys or (few and all(size < _ROW_GROUP for _, size in chosen)):
             return rows
-        return rows.where(" AND ".join(ranges.condition("`" + name.replace("`", "``") + "`") for name, ranges in keys.items()))
+        return rows.where(" AND ".join(ranges.condition(quoted(name)) for name, ranges in keys.items()))
 
     def _files_among(self, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
         """(file, bytes) of those that may hold the keys."""

@@ -21,9 +21,9 @@ from lake.config import HIDDEN_PREFIX
 from lake.definition import Definition
 from lake.deltacommit import FILE, POSITION
 from lake.errors import InternalError, KeyViolationError
+from lake.nodes import quoted
 from lake.ranges import Ranges, equality, of_frame
 from lake.relations.base import Changes, Reading
-from lake.tables import quoted
 from lake.view_table import schema
 
 WEIGHT = f"{HIDDEN_PREFIX}weight"
@@ -50,17 +50,20 @@ class Edits:
     updated: int
     deleted: int
 
-    def positions(self, table: DataFrame, reading: Reading, narrow: bool) -> Changes | None:
-        """Where in the table (rows with their positions) the rows lie that go: file and position. `narrow`: by ranges, for a large one.
+    @property
+    def within(self) -> str:
+        """What holds of all rows to be found, as SQL on the table's columns."""
+        return " AND ".join(["true", *[found.condition(quoted(name)) for name, found in self.ranges.items() if found is not None]])
+
+    def positions(self, table: DataFrame, reading: Reading) -> Changes | None:
+        """Where the rows lie that go: file and position. `table`: the rows with their positions, at least those `within`.
 
         None where none goes. Raises KeyViolationError where a new row's key is there already, InternalError where a row is not found.
         """
         if self.touched is None:
             return None
-        narrowing = [found.condition(quoted(name)) for name, found in self.ranges.items() if found is not None]
-        held = table.where(" AND ".join(narrowing)) if narrow and narrowing else table
         find = _by_key if self.definition.key is not None else _by_row
-        found = reading.keep_rows(find(self, held, self.touched))
+        found = reading.keep_rows(find(self, table, self.touched))
         doubled, there = _tally(found, F.col(_WANTED) == 0, F.col(_WANTED) > 0)
         if doubled:
             keys = [F.col(quoted(n)) for n in self.definition.key_names]

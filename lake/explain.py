@@ -9,7 +9,6 @@ from lake.relations.base import Relation
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.leaves import Source
-from lake.relations.null_aware import NullAwareJoin
 from lake.results import Explanation, Step
 
 
@@ -43,14 +42,12 @@ def _name(relation: Relation) -> str:
 
 
 def _keys(relation: Relation) -> tuple[str, ...]:
-    if isinstance(relation, NullAwareJoin):
-        return tuple(f"{a} = {b} or NULL" for a, b in zip(*relation.keys, strict=True))
     if isinstance(relation, Join):
-        return tuple(f"{a} {'<=>' if safe else '='} {b}" for a, b, safe in relation.equi_keys)
+        return relation.equalities
     return tuple(str(k) for k in relation.keys[0]) if isinstance(relation, Keyed) else ()
 
 
 def _looks_up(relation: Relation) -> str:
-    if isinstance(relation, Join) and not relation.equi_keys and not isinstance(relation, NullAwareJoin):
+    if isinstance(relation, Join) and not relation.equalities:
         return "no equality between the sides: the other side is read whole where one changed"
     return ""

@@ -10,8 +10,8 @@ from lake.config import HIDDEN_PREFIX
 from lake.definition import Definition
 from lake.edits import SAMPLES
 from lake.errors import KeyViolationError
+from lake.nodes import quoted
 from lake.relations.base import Sources
-from lake.tables import quoted
 
 _ROWS = f"{HIDDEN_PREFIX}rows"
 

@@ -21,9 +21,10 @@ from lake.deltacommit import FILE, POSITION, Transaction, with_positions
 from lake.deltalog import Log, Pinned
 from lake.edits import Edits
 from lake.errors import ConcurrencyError, InternalError, TargetError
-from lake.relations.base import SMALL, Reading
+from lake.nodes import quoted
+from lake.relations.base import Reading
 from lake.stamp import Stamp
-from lake.tables import Table, quoted, reason
+from lake.tables import Table, reason
 from lake.view_table import app_id, schema
 
 ATTEMPTS = 3
@@ -63,7 +64,7 @@ def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading
     _refuse_lost(target, stamp, transaction.newest(app_id(stamp.view)) >= stamp.number)
     if edits is not None:
         counts = {"inserted": edits.inserted, "updated": edits.updated, "deleted": edits.deleted}
-        doomed = edits.positions(held(pinned, reading), reading, narrow=pinned.bytes > SMALL)
+        doomed = edits.positions(held(pinned, reading, edits.within), reading)
         if doomed is not None:
             gone, wanted = transaction.delete(doomed.frame.select(FILE, POSITION), doomed.local), edits.updated + edits.deleted
             if gone != wanted:
@@ -73,10 +74,10 @@ def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading
     _commit(transaction, stamp, counts)
 
 
-def held(pinned: Pinned, reading: Reading) -> DataFrame:
-    """The rows of a view's table with their positions; on the driver where they are few."""
+def held(pinned: Pinned, reading: Reading, within: str = "true") -> DataFrame:
+    """The rows of a view's table with their positions: all, on the driver, where they are few, else those within a condition."""
     whole = reading.whole(pinned.version, lambda: with_positions(pinned.rows_among({})), pinned.bytes)
-    return with_positions(pinned.rows()) if whole is None else whole.frame
+    return with_positions(pinned.rows()).where(within) if whole is None else whole.frame
 
 
 def _commit(transaction: Transaction, stamp: Stamp, counts: dict[str, int]) -> None:

@@ -108,8 +108,8 @@ class Refresh:
     def _limits(self, current: Published) -> Limits:
         if self._view.refresh_mode == "incremental":
             return Limits()
-        reads = [r.node.source for r in self.definition.relation.walk() if r.node.source is not None]
-        return Limits(sum(self.inputs.pins[s].bytes for s in reads) + current.pinned.bytes, self._view.recompute_above)
+        read = sum(self.inputs.pins[source].bytes for _, source in self.definition.relation.sources)
+        return Limits(read + current.pinned.bytes, self._view.recompute_above)
 
     def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, frame: DataFrame | None) -> RefreshResult:
         """Publish weighted rows (in the tree's columns, None: none) as edits of the view."""

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 Java = Any  # an object that lives in the JVM
+
+
+@contextmanager
+def active(jvm: Any, session: Java) -> Iterator[None]:
+    """Make a session the thread's active one for a while: what Spark and Delta make in it takes that session's settings."""
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session)
+    try:
+        yield
+    finally:
+        sessions.setActiveSession(before.get()) if before.isDefined() else sessions.clearActiveSession()
 
 
 class Scala:

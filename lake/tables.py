@@ -20,6 +20,7 @@ from lake import weights
 from lake.deltafiles import moved, rows
 from lake.deltalog import Log, Pinned
 from lake.errors import ExpiredError, SourceError
+from lake.nodes import quoted
 from lake.ranges import Ranges
 from lake.snapshots import Snapshot, Version
 
@@ -134,11 +135,6 @@ def _changes(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
 def _numbered(columns: Sequence[str]) -> list[str]:
     """The columns under names of ours, so that none can collide with the weight's or the feed's own."""
     return [f"{quoted(name)} AS c{i}" for i, name in enumerate(columns)]
-
-
-def quoted(name: str) -> str:
-    """A column name as SQL quotes it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def check_identity(table: Table, pinned: Pinned, since: Version) -> None:

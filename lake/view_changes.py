@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 
 from lake import weights
 from lake.definition import Definition
+from lake.nodes import quoted
 from lake.relations import scoped, stored
 from lake.relations.base import Reading, Relation, WholeError
-from lake.tables import quoted
 
 
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
@@ -42,11 +42,10 @@ def _incremental(definition: Definition, table: DataFrame, reading: Reading) -> 
 
 def _refuse_dear(relation: Relation, reading: Reading) -> None:
     """Raise WholeError where so many rows changed that the query computed anew is cheaper; few changes are not even compared."""
-    sources = [(r, r.node.source) for r in relation.walk() if r.node.source is not None]
-    moved = [changes for r, _ in sources if (changes := reading.changes_of(r)) is not None]
+    moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
     if reading.limits.share >= 1 or all(changes.local for changes in moved):
         return
-    rows = [reading.sources.count(source) for _, source in sources]
+    rows = [reading.sources.count(source) for _, source in relation.sources]
     changed = sum(changes.frame.count() if changes.count is None else changes.count for changes in moved)
     total = sum(n for n in rows if n is not None)
     if None not in rows and changed > reading.limits.share * total:

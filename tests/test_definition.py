@@ -26,6 +26,7 @@ REFUSED = {
     "SELECT id, id FROM a": r"two columns named 'id'",
     "SELECT id, s AS ID FROM a": r"two columns named 'ID'",
     "SELECT id AS __lakejoin_x FROM a": r"reserved",
+    "SELECT id AS _Change_Type FROM a": r"reserved",
     "SELECT NULL AS n FROM a": r"type void.*CAST",
     "SELECT s COLLATE UTF8_LCASE AS c FROM a": r"collate UTF8_LCASE.*CAST",
     "SELECT make_interval(1) AS i FROM a": r"type interval",

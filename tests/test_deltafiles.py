@@ -59,3 +59,14 @@ def test_a_delete_reads_each_file_once_and_the_feed_is_left_to_what_it_is_cheape
     lake.sql("UPDATE {a} SET v = 9 WHERE id = 4")
     found = moved(Table("a", lake.path("a"), None).log(lake.spark).head(), head.version.number)
     assert found.feed_bytes < found.bytes
+
+
+def test_columns_of_the_feeds_own_names(lake: TestLake) -> None:
+    rows_made = "SELECT id, id % 3 AS _change_type, id % 2 AS _commit_version FROM range(30)"
+    lake.table("a", rows_made, delta__enableChangeDataFeed="false", delta__enableDeletionVectors="true")
+    lake.view("v", "SELECT id, _change_type AS kind, _commit_version AS v FROM a WHERE id < 20")
+    lake.refresh("v")
+    for change in ("DELETE FROM {a} WHERE id % 5 = 0", "UPDATE {a} SET _change_type = 7 WHERE id = 6", "DELETE FROM {a} WHERE id = 7"):
+        lake.sql(change)
+    assert lake.refresh("v").mode == "incremental"
+    lake.assert_exact("v")

@@ -12,7 +12,7 @@ from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION
 from lake.catalyst.trees import Trees
 from lake.errors import InternalError, QueryError
 from lake.nodes import Expression, Node, column_name
-from lake.scala import Java
+from lake.scala import Java, active
 
 
 class Running(Trees):
@@ -139,13 +139,8 @@ class Running(Trees):
         The limit is put onto the physical plan: one that Spark plans has a counter with a number of its own in the code that is generated
         for it, so that no refresh could use the code of the one before.
         """
-        sessions = self._jvm.org.apache.spark.sql.classic.SparkSession
-        before = sessions.getActiveSession()
-        sessions.setActiveSession(self._session)  # a physical plan takes the session of the thread that makes it
-        try:
+        with active(self._jvm, self._session):
             return self._limit_exec(limit, query.executedPlan()).executeCollect()
-        finally:
-            sessions.setActiveSession(before.get()) if before.isDefined() else sessions.clearActiveSession()
 
     def _assert_grounded(self, plan: Java) -> None:
         """No placeholder is left in the plan, nor in a subquery of it (trap 1)."""

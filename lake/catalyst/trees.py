@@ -104,22 +104,16 @@ class Trees(Expressions):
 
     def equi_keys(self, node: Node) -> list[tuple[Expression, Expression, bool]]:
         """(left, right, null-safe) for each conjunct of a join's condition that equates the two sides and can be hashed."""
-        left, right = (child.output_ids for child in node.children)
         found = []
         for conjunct in self._conjuncts(node.plan.condition()):
             kind = conjunct.getClass().getSimpleName()
-            if kind not in ("EqualTo", "EqualNullSafe"):
-                continue
-            a, b = self.expression(conjunct.left()), self.expression(conjunct.right())
-            if b.references <= left and a.references <= right:
-                a, b = b, a
-            if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a) and self.hashable(b):
-                found.append((a, b, kind == "EqualNullSafe"))
+            pair = self._sides(node, conjunct) if kind in ("EqualTo", "EqualNullSafe") else None
+            if pair is not None:
+                found.append((*pair, kind == "EqualNullSafe"))
         return found
 
     def null_aware_keys(self, node: Node) -> list[tuple[Expression, Expression]]:
         """(left, right) for each conjunct `left = right OR (left = right) IS NULL` of a join's condition, as NOT IN has them."""
-        left, right = (child.output_ids for child in node.children)
         found = []
         for conjunct in self._conjuncts(node.plan.condition()):
             if conjunct.getClass().getSimpleName() != "Or":
@@ -127,10 +121,20 @@ class Trees(Expressions):
             equal, null = conjunct.left(), conjunct.right()
             if [j.getClass().getSimpleName() for j in (equal, null)] != ["EqualTo", "IsNull"] or not null.child().semanticEquals(equal):
                 continue
-            a, b = self.expression(equal.left()), self.expression(equal.right())
-            if a.references and b.references and a.references <= left and b.references <= right and self.hashable(a) and self.hashable(b):
-                found.append((a, b))
+            pair = self._sides(node, equal)
+            if pair is not None:
+                found.append(pair)
         return found
+
+    def _sides(self, node: Node, equal: Java) -> tuple[Expression, Expression] | None:
+        """(left, right) of an equality between a join's two sides, whichever way round it is written; None where it is another one, or
+        can't be hashed."""
+        left, right = (child.output_ids for child in node.children)
+        a, b = self.expression(equal.left()), self.expression(equal.right())
+        if b.references <= left and a.references <= right:
+            a, b = b, a
+        apart = a.references and b.references and a.references <= left and b.references <= right
+        return (a, b) if apart and self.hashable(a) and self.hashable(b) else None
 
     def _conjuncts(self, condition: Java) -> list[Java]:
         if condition.isEmpty():

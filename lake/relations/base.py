@@ -205,7 +205,7 @@ class Reading:
 
     def bytes_of(self, relation: Relation) -> int:
         """The size of the tables below a relation, each as often as it is read."""
-        return sum(self.sources.bytes(r.node.source) for r in relation.walk() if r.node.source is not None)
+        return sum(self.sources.bytes(source) for _, source in relation.sources)
 
     def keep_rows(self, frame: DataFrame) -> Changes:
         """Compute unweighted rows once, as `keep` does; an empty frame stays one."""
@@ -255,6 +255,11 @@ class Relation(ABC):
         yield self
         for inner in (*self.children, *self.subqueries.values()):
             yield from inner.walk()
+
+    @property
+    def sources(self) -> list[tuple[Relation, str]]:
+        """The source tables below, each as often as it is read: (relation, name)."""
+        return [(r, r.node.source) for r in self.walk() if r.node.source is not None]
 
     @abstractmethod
     def own_changes(self, reading: Reading) -> Changes | None:

@@ -35,6 +35,11 @@ class Join(Relation):
         self.equi_keys = catalyst.equi_keys(node)
         self.join_type = catalyst.join_type(node)
 
+    @property
+    def equalities(self) -> tuple[str, ...]:
+        """What it goes by, in words."""
+        return tuple(f"{a} {'<=>' if safe else '='} {b}" for a, b, safe in self.equi_keys)
+
     def other(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
         """The rows of one side that can match rows of the other: at least those, the join itself decides."""
         child = self.children[side]

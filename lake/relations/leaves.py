@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from lake import weights
-from lake.nodes import Attribute, Node
+from lake.nodes import Attribute, Node, quoted
 from lake.relations.base import Changes, Keys, Reading, Relation
-from lake.tables import quoted
 
 
 class Source(Relation):

@@ -31,6 +31,10 @@ class NullAwareJoin(KeyedJoin):
         self.keys = (tuple(left for left, _ in pairs), tuple(right for _, right in pairs))
         self.reason = ""
 
+    @property
+    def equalities(self) -> tuple[str, ...]:
+        return tuple(f"{a} = {b} or NULL" for a, b in zip(*self.keys, strict=True))
+
     def other(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
         """The rows of one side that rows of the other can match: those of their keys, all where there is a NULL on either side."""
         keys = reading.keys([(driving, self.keys[1 - side])]).pick(dict(enumerate(self.keys[side])))

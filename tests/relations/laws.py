@@ -17,10 +17,10 @@ from lake.catalyst import Catalyst
 from lake.config import load
 from lake.definition import Definition, define
 from lake.edits import in_names
+from lake.nodes import quoted
 from lake.ranges import Ranges
 from lake.relations.base import Reading
 from lake.session import own_session
-from lake.tables import quoted
 from tests.lakes import frozen
 
 Rows = list[tuple[Any, ...]]
