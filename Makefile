@@ -37,6 +37,7 @@ lint: $(VENV)/.development ## Ruff and mypy
 
 bench: $(VENV)/.development ## Refresh against recompute, side by side; writes benchmarks/results
 	$(BIN)/python -m benchmarks.refresh
+	$(BIN)/python -m benchmarks.changes
 	$(BIN)/python -m benchmarks.tpch
 
 lock: ## Resolve setup.cfg into requirements/*.lock (needs uv)

@@ -47,9 +47,9 @@ class Tpch:
             self.spark.sql(f"INSERT INTO {self.path(table)} SELECT {columns} FROM {self.path(table)} WHERE {_made(key, share, step)}")
 
     def delete_orders(self, share: float, step: int) -> None:
-        """Refresh function 2: a share of the orders goes, with its line items."""
+        """Refresh function 2: a share of the orders goes, with its line items; others than those that new ones are made after."""
         for table, key in _ORDERED:
-            self.spark.sql(f"DELETE FROM {self.path(table)} WHERE {_made(key, share, step + 1)}")
+            self.spark.sql(f"DELETE FROM {self.path(table)} WHERE {_made(key, share, -1 - step)}")
 
     def update(self, share: float, step: int) -> None:
         """Prices of line items, segments and balances of customers, brands of parts and costs of their supply change."""

@@ -1,0 +1,71 @@
+"""make bench: a table's changes read from its change data feed against read from the files that its commits moved (decision 9).
+
+TPC-H's line items, four columns; 0.1 % of the orders' come and go in a step of two commits (an INSERT, a DELETE with deletion vectors). The
+changes of the last step, and of all steps at once, read both ways in turn, warm. Medians; results go to benchmarks/results/changes.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from pyspark.sql import DataFrame
+from rich.console import Console
+
+from benchmarks.measure import measured, save
+from benchmarks.tpch import Bench
+from lake import weights
+from lake.deltafiles import moved, rows
+from lake.deltalog import Log, Pinned
+
+_COLUMNS = ("l_orderkey", "l_extendedprice", "l_discount", "l_shipdate")
+
+
+def by_feed(pinned: Pinned, since: int) -> DataFrame:
+    """The consolidated changes after a version, by the public reader of the feed."""
+    reader = pinned.log.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", since + 1)
+    feed = reader.option("endingVersion", pinned.version.number).load(pinned.log.path)
+    return weights.consolidate(feed.selectExpr(*_COLUMNS, "IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS w"))
+
+
+def by_files(pinned: Pinned, since: int) -> DataFrame:
+    """The same by the files that moved."""
+    return weights.consolidate(rows(pinned, moved(pinned, since), _COLUMNS))
+
+
+def main() -> int:
+    """Print the medians and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    bench, console = Bench(options.scale, []), Console()
+    for step in range(options.steps):
+        bench.change(0.001, step)
+    pinned = Log(bench.spark, bench.lake.config.source_path("lineitem")).head()
+    ways: dict[str, Callable[[Pinned, int], DataFrame]] = {"feed": by_feed, "files": by_files}
+    results = {}
+    for commits in (2, pinned.version.number):
+        since, seconds, found = pinned.version.number - commits, {way: [] for way in ways}, set()
+        for turn in range(options.rounds + 1):
+            for way, read in ways.items():
+                count: list[int] = []
+                frame = partial(read, pinned, since)
+                spent = measured(bench.spark, lambda frame=frame, count=count: count.append(frame().count()))
+                found.add(count[0])
+                if turn:
+                    seconds[way].append(spent)
+        assert len(found) == 1, f"not the same: {found}"
+        cpu = {way: statistics.median(c for c, _ in times) for way, times in seconds.items()}
+        results[str(commits)] = {"changes": found.pop(), "seconds": seconds, "ratio": cpu["files"] / cpu["feed"]}
+        console.print(f"{commits} commits: feed {cpu['feed']:.1f}, files {cpu['files']:.1f} CPU s, ratio {cpu['files'] / cpu['feed']:.2f}")
+    save("changes", {"scale": options.scale, "commits": results})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
