@@ -18,22 +18,14 @@ from rich.console import Console
 from benchmarks.measure import measured, save
 from benchmarks.tpch import Bench
 from lake import weights
-from lake.deltafiles import moved, rows
-from lake.deltalog import Log, Pinned
+from lake.deltafiles import moved, rows, rows_of_feed
+from lake.deltalog import Log
 
 _COLUMNS = ("l_orderkey", "l_extendedprice", "l_discount", "l_shipdate")
 
 
-def by_feed(pinned: Pinned, since: int) -> DataFrame:
-    """The consolidated changes after a version, by the public reader of the feed."""
-    reader = pinned.log.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", since + 1)
-    feed = reader.option("endingVersion", pinned.version.number).load(pinned.log.path)
-    return weights.consolidate(feed.selectExpr(*_COLUMNS, "IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS w"))
-
-
-def by_files(pinned: Pinned, since: int) -> DataFrame:
-    """The same by the files that moved."""
-    return weights.consolidate(rows(pinned, moved(pinned, since), _COLUMNS))
+def _count(read: Callable[[int], DataFrame], since: int, into: list[int]) -> None:
+    into.append(weights.consolidate(read(since)).count())
 
 
 def main() -> int:
@@ -47,15 +39,17 @@ def main() -> int:
     for step in range(options.steps):
         bench.change(0.001, step)
     pinned = Log(bench.spark, bench.lake.config.source_path("lineitem")).head()
-    ways: dict[str, Callable[[Pinned, int], DataFrame]] = {"feed": by_feed, "files": by_files}
+    ways: dict[str, Callable[[int], DataFrame]] = {
+        "feed": lambda since: rows_of_feed(pinned, since, _COLUMNS),
+        "files": lambda since: rows(pinned, moved(pinned, since), _COLUMNS),
+    }
     results = {}
     for commits in (2, pinned.version.number):
         since, seconds, found = pinned.version.number - commits, {way: [] for way in ways}, set()
         for turn in range(options.rounds + 1):
             for way, read in ways.items():
                 count: list[int] = []
-                frame = partial(read, pinned, since)
-                spent = measured(bench.spark, lambda frame=frame, count=count: count.append(frame().count()))
+                spent = measured(bench.spark, partial(_count, read, since, count))
                 found.add(count[0])
                 if turn:
                     seconds[way].append(spent)

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -26,6 +26,7 @@ Body = dict[str, Any]
 _READER = "org.apache.spark.sql.delta.commands.cdc.CDCReader"
 FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 """What Delta adds to the rows of a change feed; no table with a feed has columns so named."""
+_WEIGHT = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {weights.WEIGHT}"
 _OPENING = 1 << 20
 """What opening a file costs, in bytes read."""
 
@@ -82,11 +83,17 @@ def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
             into.append(spec(version, None, scala.seq([_action(log.jvm, kind, f) for f in files]), scala.none))
     arguments = (log.java, pinned.snapshot, False, log.spark._jsparkSession)
     parts = reader.getDeletedAndAddedRows(*[scala.seq(s) for s in specs], *arguments)
-    weight = f"IF(_change_type = 'insert', 1L, -1L) AS {weights.WEIGHT}"
-    frames = [DataFrame(part, log.spark).selectExpr(*columns, weight) for part in scala.list(parts)]
+    frames = [DataFrame(part, log.spark).selectExpr(*columns, _WEIGHT) for part in scala.list(parts)]
     if not frames:
         return pinned.rows_of([]).selectExpr(*columns, f"1L AS {weights.WEIGHT}")
     return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+def rows_of_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
+    """The same rows by the change data feed of the commits since+1..(the pinned version), not net."""
+    reader = pinned.log.spark.read.format("delta").option("readChangeFeed", "true")
+    reader = reader.option("startingVersion", since + 1).option("endingVersion", pinned.version.number)
+    return reader.load(pinned.log.path).selectExpr(*columns, _WEIGHT)
 
 
 def _rows_of_whole_files(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
@@ -109,7 +116,7 @@ def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]
     vectors = _Vectors(pinned)
     for before, after in found.marked:
         bare = {**after.body, "deletionVector": None, "extendedFileMetadata": True}
-        gone, again = vectors.difference(after, before), vectors.difference(before, after)
+        gone, again = vectors.differences(before, after)
         for (added, removed), vector, flipped in ((versions[0], gone, False), (versions[1], again, True)):
             if vector is not None:
                 with_vector = {**bare, "deletionVector": vector}
@@ -127,33 +134,40 @@ def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]
 
 
 class _Vectors:
-    """Deletion vectors of one table's files, read from its storage."""
+    """Deletion vectors of one table's files, read from its storage where one is laid over another."""
 
     def __init__(self, pinned: Pinned) -> None:
         self._jvm, self._log = pinned.log.jvm, pinned.log.java
-        delta = self._jvm.org.apache.spark.sql.delta
-        self._store = delta.storage.dv.HadoopFileSystemDVStore(self._log.newDeltaHadoopConf())
-        self._format = delta.deletionvectors.RoaringBitmapArrayFormat.Portable()
-        self._descriptor = delta.actions.DeletionVectorDescriptor
+        self._delta = self._jvm.org.apache.spark.sql.delta
 
-    def difference(self, a: FileAction, b: FileAction) -> Body | None:
-        """The vector of the rows that a's marks and b's does not, as JSON; None where there are none."""
-        if not a.vector or not b.vector:
-            return a.body.get("deletionVector") if a.vector else None
-        bitmap = self._bitmap(a)
-        bitmap.diff(self._bitmap(b))
-        if bitmap.isEmpty():
-            return None
-        inline = self._descriptor.inlineInLog(bitmap.serializeAsByteArray(self._format), bitmap.cardinality())
-        return {
-            "storageType": inline.storageType(),
-            "pathOrInlineDv": inline.pathOrInlineDv(),
-            "sizeInBytes": inline.sizeInBytes(),
-            "cardinality": inline.cardinality(),
-        }
+    @cached_property
+    def _store(self) -> Java:
+        return self._delta.storage.dv.HadoopFileSystemDVStore(self._log.newDeltaHadoopConf())
+
+    def differences(self, before: FileAction, after: FileAction) -> tuple[Body | None, Body | None]:
+        """Vectors as JSON: of the rows marked after and not before, and the other way round; None where there are none."""
+        if not before.vector or not after.vector:
+            return after.body.get("deletionVector"), before.body.get("deletionVector")
+        old, new = self._bitmap(before), self._bitmap(after)
+        gone = new.copy()
+        gone.diff(old)
+        old.diff(new)
+        return self._inline(gone), self._inline(old)
 
     def _bitmap(self, file: FileAction) -> Java:
         return self._store.read(_action(self._jvm, "add", file.body).deletionVector(), self._log.dataPath())
+
+    def _inline(self, bitmap: Java) -> Body | None:
+        if bitmap.isEmpty():
+            return None
+        portable = self._delta.deletionvectors.RoaringBitmapArrayFormat.Portable()
+        vector = self._delta.actions.DeletionVectorDescriptor.inlineInLog(bitmap.serializeAsByteArray(portable), bitmap.cardinality())
+        return {
+            "storageType": vector.storageType(),
+            "pathOrInlineDv": vector.pathOrInlineDv(),
+            "sizeInBytes": vector.sizeInBytes(),
+            "cardinality": vector.cardinality(),
+        }
 
 
 def _action(jvm: Any, kind: str, body: Body) -> Java:

@@ -67,7 +67,6 @@ class Commit:
     operation: str
     user_metadata: str | None
     table_id: str | None
-    schema_json: str | None
     files: tuple[FileAction, ...]
     change_files: tuple[int, ...]
 
@@ -244,7 +243,6 @@ class Log:
             str(info.get("operation", "")),
             info.get("userMetadata"),
             str(metadata[-1]["id"]) if metadata else None,
-            str(metadata[-1]["schemaString"]) if metadata else None,
             tuple(FileAction(added, {k: v for k, v in body.items() if k != "stats"}) for added, body in files),
             tuple(int(body["size"]) for body in by_kind.get("cdc", [])),
         )

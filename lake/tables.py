@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake import weights
-from lake.deltafiles import moved, rows
+from lake.deltafiles import Moved, moved, rows, rows_of_feed
 from lake.deltalog import Log, Pinned
 from lake.errors import ExpiredError, SourceError
 from lake.nodes import quoted
@@ -86,6 +86,7 @@ class PinnedSources:
         self.tables = dict(tables)
         self.pins = dict(pins)
         self.since = since
+        self._moved: dict[str, Moved] = {}
 
     def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
         """All rows at `until`, with the table's own column names; those of files without keys of `among` (by column) may be left out."""
@@ -97,7 +98,7 @@ class PinnedSources:
         if self.since is None or self.since[source] == pinned.version.number:
             return None
         try:
-            return weights.consolidate(_changes(pinned, self.since[source], _numbered(columns)))
+            return weights.consolidate(self._changes(source, self.since[source], _numbered(columns)))
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
 
@@ -108,6 +109,15 @@ class PinnedSources:
     def count(self, source: str) -> int | None:
         """How many rows the table has at `until`, None where its files carry no statistics."""
         return self.pins[source].count
+
+    def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
+        pinned = self.pins[source]
+        if source not in self._moved:  # a query may read a table more than once
+            self._moved[source] = moved(pinned, since)
+        found = self._moved[source]
+        if not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes:
+            return rows(pinned, found, columns)
+        return rows_of_feed(pinned, since, columns)
 
     def _expired(self, source: str, error: Exception) -> ExpiredError:
         since, until = self.since[source] if self.since else -1, self.pins[source].version.number
@@ -120,16 +130,6 @@ class PinnedSources:
 def way_of(pinned: Pinned) -> str:
     """How a table's changes are read; of the two, whichever reads fewer bytes."""
     return "change data feed or data files" if pinned.has_feed else "data files"
-
-
-def _changes(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
-    found = moved(pinned, since)
-    if not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes:
-        return rows(pinned, found, columns)
-    reader = pinned.log.spark.read.format("delta").option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", since + 1).option("endingVersion", pinned.version.number)
-    weight = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {weights.WEIGHT}"
-    return reader.load(pinned.log.path).selectExpr(*columns, weight)
 
 
 def _numbered(columns: Sequence[str]) -> list[str]:
