@@ -126,18 +126,26 @@ class Pinned:
         relation = self.log.java.createRelation(scala.seq([]), scala.some(self.snapshot), scala.none, True)
         return DataFrame(self.log.spark._jsparkSession.baseRelationToDataFrame(relation), self.log.spark)
 
+    def bytes_among(self, keys: Mapping[str, Ranges]) -> int:
+        """The size of the files that `rows_among` reads, or of all where Delta chooses them."""
+        return sum(size for _, size in self._files_among(keys)) if self._few_files else self.bytes
+
     def rows_among(self, keys: Mapping[str, Ranges]) -> DataFrame:
         """The rows of those files that may hold some keys, by column.
 
         Which these are is told here, from the files' statistics: Delta would run two Spark jobs, and a filter with literals makes code that
         has to be generated and compiled anew in each refresh. Delta does it, and Parquet by row groups, where files are many or large.
         """
-        few = int(self.snapshot.numOfFiles()) <= _MOST_FILES
+        few = self._few_files
         chosen = self._files_among(keys) if few else []
         rows = self.rows_of([file for file, _ in chosen]) if few else self.rows()
         if not keys or (few and all(size < _ROW_GROUP for _, size in chosen)):
             return rows
         return rows.where(" AND ".join(ranges.condition(quoted(name)) for name, ranges in keys.items()))
+
+    @cached_property
+    def _few_files(self) -> bool:
+        return int(self.snapshot.numOfFiles()) <= _MOST_FILES
 
     def _files_among(self, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
         """(file, bytes) of those that may hold the keys."""

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake import explain, publish, view_changes, weights
+from lake import estimate, explain, publish, view_changes, weights
 from lake.config import Config, ViewConfig
 from lake.definition import Definition
 from lake.edits import Edits, in_names, keyed, of_multiset
@@ -109,7 +109,8 @@ class Refresh:
         if self._view.refresh_mode == "incremental":
             return Limits()
         read = sum(self.inputs.pins[source].bytes for _, source in self.definition.relation.sources)
-        return Limits(read + current.pinned.bytes, self._view.recompute_above)
+        whole = estimate.whole(read, current.pinned.bytes)
+        return Limits(whole, whole if read >= estimate.SMALL else 0, self._view.recompute_above)
 
     def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, frame: DataFrame | None) -> RefreshResult:
         """Publish weighted rows (in the tree's columns, None: none) as edits of the view."""

@@ -102,22 +102,35 @@ class PinnedSources:
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
 
-    def bytes(self, source: str) -> int:
-        """The size of the table's files at `until`."""
-        return self.pins[source].bytes
+    def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
+        """The size of the table's files at `until`, or of those that `rows` reads for some keys."""
+        return self.pins[source].bytes if among is None else self.pins[source].bytes_among(among)
+
+    def moved(self, source: str) -> int:
+        """The size of the files that the table's changes are read from; 0 where there are none."""
+        if self.since is None or self.since[source] == self.pins[source].version.number:
+            return 0
+        try:
+            found = self._moved_files(source, self.since[source])
+        except (PySparkException, Py4JJavaError) as error:
+            raise self._expired(source, error) from error
+        return found.bytes if self._by_files(source, found) else found.feed_bytes
 
     def count(self, source: str) -> int | None:
         """How many rows the table has at `until`, None where its files carry no statistics."""
         return self.pins[source].count
 
     def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
-        pinned = self.pins[source]
-        if source not in self._moved:  # a query may read a table more than once
-            self._moved[source] = moved(pinned, since)
-        found = self._moved[source]
-        if not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes:
-            return rows(pinned, found, columns)
-        return rows_of_feed(pinned, since, columns)
+        pinned, found = self.pins[source], self._moved_files(source, since)
+        return rows(pinned, found, columns) if self._by_files(source, found) else rows_of_feed(pinned, since, columns)
+
+    def _moved_files(self, source: str, since: int) -> Moved:
+        if source not in self._moved:
+            self._moved[source] = moved(self.pins[source], since)
+        return self._moved[source]
+
+    def _by_files(self, source: str, found: Moved) -> bool:
+        return not self.pins[source].has_feed or found.redefined or found.bytes <= found.feed_bytes
 
     def _expired(self, source: str, error: Exception) -> ExpiredError:
         since, until = self.since[source] if self.since else -1, self.pins[source].version.number

@@ -8,13 +8,17 @@ neither                                   the query at `until` - rows held
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 
-from lake import weights
+from lake import estimate, weights
 from lake.definition import Definition
 from lake.nodes import quoted
 from lake.relations import scoped, stored
-from lake.relations.base import Reading, Relation, WholeError
+from lake.relations.base import Limits, Reading, Relation, WholeError
+from lake.relations.joins import Join
+from lake.relations.keyed import Keyed
 
 
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
@@ -23,7 +27,7 @@ def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataF
         _refuse_dear(definition.relation, reading)
         return _incremental(definition, table, reading)
     except WholeError as why:
-        reading.recomputed[:] = [str(why)]
+        reading.recomputed[:], reading.limits = [str(why)], Limits()
         reading.expect_many()
         return difference(definition, table, reading)
 
@@ -41,12 +45,27 @@ def _incremental(definition: Definition, table: DataFrame, reading: Reading) -> 
 
 
 def _refuse_dear(relation: Relation, reading: Reading) -> None:
-    """Raise WholeError where so many rows changed that the query computed anew is cheaper; few changes are not even compared."""
-    moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
-    if reading.limits.share >= 1 or all(changes.local for changes in moved):
+    """Raise WholeError where the query computed anew is cheaper: by estimate before any row is read, then by how many rows changed."""
+    if reading.limits == Limits():
         return
-    rows = [reading.sources.count(source) for _, source in relation.sources]
+    sizes = {source: reading.sources.moved(source) for _, source in relation.sources}
+    if not any(sizes.values()):
+        return
+    operators = sum(_moves(r, sizes) for r in relation.walk() if isinstance(r, Join | Keyed))
+    reading.spend(estimate.begun(operators, sum(sizes.values())), f"for {operators} operators that look rows up")
+    moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
     changed = sum(changes.frame.count() if changes.count is None else changes.count for changes in moved)
+    if reading.limits.share < 1 and not all(changes.local for changes in moved):
+        _refuse_many(relation, changed, reading)
+    reading.spend(estimate.changed(changed), f"for {operators} operators and {changed:,} changes")
+
+
+def _moves(relation: Relation, sizes: Mapping[str, int]) -> bool:
+    return any(sizes[source] for _, source in relation.sources)
+
+
+def _refuse_many(relation: Relation, changed: int, reading: Reading) -> None:
+    rows = [reading.sources.count(source) for _, source in relation.sources]
     total = sum(n for n in rows if n is not None)
     if None not in rows and changed > reading.limits.share * total:
         raise WholeError(

@@ -9,7 +9,7 @@ import pytest
 
 LAKE = Path(__file__).parent.parent / "lake"
 LAYERS = (
-    {"errors", "preflight"},
+    {"errors", "preflight", "estimate"},
     {"config", "snapshots", "weights", "scala", "ranges"},
     {"nodes"},
     {"catalyst.expressions"},

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lake import estimate
 from lake.errors import KeyViolationError
 from tests.lakes import TestLake
 
@@ -39,6 +40,44 @@ def test_many_changes_are_recomputed_unless_that_is_forbidden(facts: TestLake, o
     assert result.mode == mode
     assert ("60,000 changes of 60,600 rows are more than 10%" in result.reason) == (mode == "recompute")
     facts.assert_exact("v")
+
+
+@pytest.mark.parametrize("options", [{}, {"refresh_mode": "incremental"}])
+def test_a_refresh_dearer_than_the_query_by_estimate_gives_way(
+    facts: TestLake, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(estimate, "SMALL", 1)
+    facts.view("v", QUERY, **options)
+    facts.refresh("v")
+    facts.sql("DELETE FROM {f} WHERE id = 5")
+    facts.sql("UPDATE {d} SET name = 'other' WHERE g = 7")
+    result = facts.refresh("v")
+    assert (result.mode, "by estimate" in result.reason) == (("incremental", False) if options else ("recompute", True))
+    assert result.rows_deleted == 1 + 86  # f has 86 rows of g = 7
+    facts.assert_exact("v")
+    facts.sql("OPTIMIZE {f}")
+    assert facts.refresh("v").mode == "incremental"
+
+
+def test_lookups_count_as_they_come(facts: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "SMALL", 1)
+    monkeypatch.setattr(estimate, "begun", lambda operators, moved: 0)
+    monkeypatch.setattr(estimate, "looked_up", lambda files: files * 1_000_000)
+    monkeypatch.setattr("lake.relations.base.SMALL", 0)  # no table is kept whole
+    facts.view("v", QUERY)
+    facts.refresh("v")
+    facts.sql("UPDATE {d} SET name = 'other' WHERE g = 7")
+    result = facts.refresh("v")
+    assert result.mode == "recompute"
+    assert "with the lookups to come" in result.reason
+    facts.assert_exact("v")
+
+
+def test_the_estimate_of_the_docstring() -> None:
+    mb = 1 << 20
+    anew = estimate.whole(300 * mb, 100 << 10)
+    spent = estimate.begun(1, 0) + estimate.changed(2_500)
+    assert spent < anew < spent + estimate.looked_up(300 * mb)
 
 
 def test_what_has_no_key_to_go_by_is_recomputed_once_where_it_is_most_of_the_query(facts: TestLake) -> None:

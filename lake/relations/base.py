@@ -23,7 +23,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake import weights
+from lake import estimate, weights
 from lake.catalyst import Catalyst
 from lake.nodes import Attribute, Expression, Node, column_name
 from lake.ranges import Ranges, equality, of_frame
@@ -50,13 +50,15 @@ class Changes:
 class Keys:
     """Rows to look up: the values in `frame` (column `k<i>` for `on[i]`; repeats allowed) of expressions over a relation.
 
-    Values compare null-safe: NULL is a key like any other. `ranges[i]` bounds the values where that is known.
+    Values compare null-safe: NULL is a key like any other. `ranges[i]` bounds the values where that is known; where not `whole`, rows
+    were taken out of `frame` since, so that it need not have all of those values.
     """
 
     on: tuple[Expression, ...]
     frame: DataFrame
     ranges: tuple[Ranges | None, ...]
     local: bool
+    whole: bool = True
 
     @classmethod
     def null(cls, on: Expression, reading: Reading) -> Keys:
@@ -68,6 +70,14 @@ class Keys:
     @property
     def columns(self) -> list[str]:
         return [f"k{i}" for i in range(len(self.on))]
+
+    @property
+    def values(self) -> frozenset[object] | None:
+        """The keys themselves, NULL among them, where they are of one expression and few enough to be known."""
+        (first, *more) = self.ranges
+        if more or not self.whole or first is None or first.values is None:
+            return None
+        return frozenset((*first.values, None) if first.null else first.values)
 
     def hold_null(self) -> bool:
         """Whether one of the keys has a NULL in it."""
@@ -92,7 +102,8 @@ class Keys:
         dropped = [i for i, safe in enumerate(null_safe) if not safe]
         ranges = [replace(r, null=False) if r is not None and i in dropped else r for i, r in enumerate(self.ranges)]
         frame = self.frame.dropna(subset=[f"k{i}" for i in dropped]) if dropped else self.frame
-        return replace(self, frame=frame, ranges=tuple(ranges))
+        whole = self.whole and (len(self.on) == 1 or not any(r is None or r.null for r in (self.ranges[i] for i in dropped)))
+        return replace(self, frame=frame, ranges=tuple(ranges), whole=whole)
 
 
 class WholeError(Exception):
@@ -101,10 +112,11 @@ class WholeError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """From where on a refresh gives way to the query computed anew. `bytes`: what that would read, the view's own rows included (0: not
-    known, go on always); `share`: of changed rows among all."""
+    """From where on a refresh gives way to the query computed anew. `whole`: what that costs by estimate (0: not known, go on always);
+    `budget`: what the refresh may cost (0: whatever it costs); `share`: of changed rows among all."""
 
-    bytes: int = 0
+    whole: int = 0
+    budget: int = 0
     share: float = 1.0
 
 
@@ -117,8 +129,11 @@ class Sources(Protocol):
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         """Consolidated weighted rows of the columns (as c0, c1, ... and `w`) over (since, until]; None if no version passed."""
 
-    def bytes(self, source: str) -> int:
-        """The size of the table's files at `until`."""
+    def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
+        """The size of the table's files at `until`, or of those that `rows` reads for some keys."""
+
+    def moved(self, source: str) -> int:
+        """The size of the files that the table's changes are read from; 0 where there are none."""
 
     def count(self, source: str) -> int | None:
         """How many rows the table has at `until`, None where that is not known without reading them."""
@@ -141,11 +156,15 @@ class Reading:
     limits: Limits = Limits()
     on_many: Callable[[], None] | None = None
     recomputed: list[str] = field(default_factory=list)
+    spent: int = 0
     rows_read: int | None = 0
+    """Changes of sources read so far; None where they are too many to be counted on the driver."""
     _changes: dict[int, Changes | None] = field(default_factory=dict)
     _persisted: list[DataFrame] = field(default_factory=list)
     _wholes: dict[object, Changes | None] = field(default_factory=dict)
     _values: dict[tuple[int, bool], Java] = field(default_factory=dict)
+    _tables: dict[tuple[str, ...], Changes | None] = field(default_factory=dict)
+    _looked_up: dict[object, list[tuple[frozenset[object], Changes]]] = field(default_factory=dict)
 
     def __enter__(self) -> Reading:
         return self
@@ -171,13 +190,6 @@ class Reading:
             self._values[id(subquery), since] = self.catalyst.value(rows)
         return self._values[id(subquery), since]
 
-    def count_read(self, changes: Changes | None) -> Changes | None:
-        """Add a source's changes to the number of changes read, which is not known where they are too many to be local."""
-        if changes is not None:
-            known = self.rows_read is not None and changes.count is not None
-            self.rows_read = self.rows_read + changes.count if known else None  # type: ignore[operator]
-        return changes
-
     def keep(self, frame: DataFrame) -> Changes | None:
         """Compute the frame once: local rows where they are few (None where there are none), else persisted."""
         collected = self.catalyst.collected(frame, self.local_limit)
@@ -197,6 +209,42 @@ class Reading:
             found = self.catalyst.collected(rows(), self.local_limit)
             self._wholes[table] = None if found is None else Changes(*found)
         return self._wholes[table]
+
+    def changes_of_table(self, source: str, columns: Sequence[str]) -> Changes | None:
+        """A table's changes in some columns (as c0, c1, ...), read once, however often the query reads the table."""
+        if (source, *columns) not in self._tables:
+            frame = self.sources.changes(source, columns)
+            changes = self._tables[source, *columns] = None if frame is None else self.keep(frame)
+            if changes is not None:
+                known = self.rows_read is not None and changes.count is not None
+                self.rows_read = self.rows_read + changes.count if known else None  # type: ignore[operator]
+        return self._tables[source, *columns]
+
+    def looked_up(self, table: object, keys: Keys, rows: Callable[[], DataFrame], narrowed: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """The `rows` of a table that have some keys, read once: of an earlier lookup that had all of these keys, `narrowed` to them."""
+        wanted = keys.values
+        if wanted is None:
+            return rows()
+        earlier = self._looked_up.setdefault(table, [])
+        for had, found in earlier:
+            if wanted <= had:
+                return found.frame if wanted == had else narrowed(found.frame)
+        found = self.keep_rows(rows())
+        earlier.append((wanted, found))
+        return found.frame
+
+    def rows_among(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
+        """Rows of a table at `until`, all or those of files that may hold some keys (by column); their cost is counted."""
+        if self.limits.budget:
+            self.spend(estimate.looked_up(self.sources.bytes(source, among)), "so far, with the lookups to come")
+        return self.sources.rows(source, among)
+
+    def spend(self, cost: int, what: str) -> None:
+        """Count what this refresh costs. Raises WholeError where the query computed anew is cheaper by estimate."""
+        self.spent += cost
+        if self.spent > self.limits.budget > 0:
+            shown = f"{self.spent >> 20:,} MB {what} are more than the {self.limits.budget >> 20:,} MB of computing it anew"
+            raise WholeError(f"the query was computed anew, by estimate: {shown}")
 
     def expect_many(self) -> None:
         """No settings for few rows from here on."""
@@ -297,7 +345,7 @@ class Relation(ABC):
         Raises WholeError where the whole query would be cheaper: it is run once.
         """
         why = f"{self.node.kind} was recomputed: {self.reason or reason}"
-        if _BOTH_ENDS * reading.bytes_of(self) > reading.limits.bytes > 0:
+        if _BOTH_ENDS * reading.bytes_of(self) > reading.limits.whole > 0:
             raise WholeError(why)
         reading.recomputed.append(why)
         new = self.run(reading, [child.snapshot(reading) for child in self.children])

@@ -60,7 +60,7 @@ class Join(Relation):
             sides = [keys.pick({i: pair[side] for i, pair in merged.items()}) for side in (0, 1)]
             rows = self.run(reading, [child.lookup(k, reading) for child, k in zip(self.children, sides, strict=True)])
             return self.restricted(rows, keys, reading) if exact and len(merged) < len(keys.on) else rows
-        first = max(self._narrowable(keys), key=lambda side: len(self._keys_of(keys, side)), default=None)
+        first = max(self._narrowable(keys), key=lambda side: self._selective(keys, side), default=None)
         picked = {} if first is None else self._keys_of(keys, first)
         if first is None or not picked:
             rows = self.snapshot(reading)
@@ -80,6 +80,11 @@ class Join(Relation):
         """The sides that a lookup of these keys may narrow first."""
         sides = {s: [keys.ranges[i] for i in self._keys_of(keys, s)] for s in (0, 1)}
         return [s for s, ranges in sides.items() if s in self.walkable or any(r is not None and not r.null for r in ranges)]
+
+    def _selective(self, keys: Keys, side: int) -> tuple[int, int]:
+        """How well a side's part of the keys tells rows apart: the more values there are of one of them, the fewer rows has each."""
+        known = [keys.ranges[i] for i in self._keys_of(keys, side)]
+        return max((len(r.values) for r in known if r is not None and r.values is not None), default=0), len(known)
 
     def _keys_of(self, keys: Keys, side: int) -> dict[int, Expression]:
         ids = self.children[side].node.output_ids

@@ -21,10 +21,17 @@ class Source(Relation):
 
     rule = "reads its change feed"
 
-    def __init__(self, node: Node, needed: frozenset[int]) -> None:
+    def __init__(self, node: Node, needed: frozenset[int], together: frozenset[str], shared: bool) -> None:
+        """`together`: the table's columns that this or another source of the same tree needs: they are read once for all of them.
+
+        `shared`: several operators above look rows up here, often by the same keys or fewer; what was found is kept.
+        """
         super().__init__(node, ())
+        self.shared = shared
         used = tuple(a for a in node.output if a.id in needed)
         self._output = used or node.output[:1]  # count(*) needs rows, if no column
+        own = {a.name for a in self._output}
+        self._read = tuple(a for a in node.output if a.name in own | together)
 
     @property
     def output(self) -> tuple[Attribute, ...]:
@@ -38,33 +45,52 @@ class Source(Relation):
     @property
     def columns(self) -> list[str]:
         """The table's columns that are read."""
-        return [a.name for a in self.output]
+        return [a.name for a in self._read]
 
     def snapshot(self, reading: Reading) -> DataFrame:
         whole = self._whole(reading)
-        return self._named(reading.sources.rows(self.name)) if whole is None else whole.frame
+        return _named(reading.rows_among(self.name), self.output) if whole is None else whole.frame
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        changes = reading.sources.changes(self.name, self.columns)
-        if changes is None:
+        found = reading.changes_of_table(self.name, self.columns)
+        if found is None:
             return None
-        return reading.count_read(reading.keep(changes.toDF(*[a.column for a in self.output], weights.WEIGHT)))
+        changes = found.frame.toDF(*[a.column for a in self._read], weights.WEIGHT)
+        if self._read == self._output:
+            return Changes(changes, found.count)
+        return reading.keep(weights.consolidate(changes.select(*self._own, weights.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is kept whole."""
         whole = self._whole(reading)
         if whole is not None:
             return self.restricted(whole.frame, keys, reading) if exact else whole.frame
-        names = {a.id: a.name for a in self.output}
+        names = {a.id: a.name for a in self.node.output}
         among = {names[e.attribute]: r for e, r in zip(keys.on, keys.ranges, strict=True) if e.attribute is not None and r is not None}
-        rows = self._named(reading.sources.rows(self.name, among))
-        return self.restricted(rows, keys, reading) if exact else rows
+        if not self.shared or len(among) != 1 or len(keys.on) != 1:
+            rows = _named(reading.rows_among(self.name, among), self.output)
+            return self.restricted(rows, keys, reading) if exact else rows
+        (column, ranges), *_ = among.items()
+        table = (self.name, *self.columns, column, ranges.data_type)
+        found = reading.looked_up(
+            table,
+            keys,
+            lambda: self.restricted(_named(reading.rows_among(self.name, among), self._read), keys, reading),
+            lambda rows: self.restricted(rows.toDF(*[a.column for a in self._read]), keys, reading),
+        )
+        return found.toDF(*[a.column for a in self._read]).select(*self._own)
 
     def _whole(self, reading: Reading) -> Changes | None:
-        return reading.whole(self, lambda: self._named(reading.sources.rows(self.name, {})), reading.sources.bytes(self.name))
+        return reading.whole(self, lambda: _named(reading.sources.rows(self.name, {}), self.output), reading.sources.bytes(self.name))
 
-    def _named(self, table: DataFrame) -> DataFrame:
-        return table.selectExpr(*[f"{quoted(a.name)} AS {a.column}" for a in self.output])
+    @property
+    def _own(self) -> list[str]:
+        return [a.column for a in self.output]
+
+
+def _named(table: DataFrame, columns: Sequence[Attribute]) -> DataFrame:
+    """A table's columns under the names that their attributes have in frames."""
+    return table.selectExpr(*[f"{quoted(a.name)} AS {a.column}" for a in columns])
 
 
 class Constant(Relation):

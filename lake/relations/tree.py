@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
@@ -17,23 +19,27 @@ from lake.relations.linear import LINEAR, Linear, UnionAll
 from lake.relations.null_aware import NullAwareJoin
 from lake.relations.top import Top
 
+_INNER = ("Inner", "Cross")
 _CONSTANTS = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
 
 def build(node: Node, catalyst: Catalyst) -> Relation:
     """The relation of a node tree. Raises DefinitionError for a leaf that is neither a source nor a constant."""
-    return _Builder(catalyst).relation(node, _needed(node, catalyst))
+    needed = _needed(node, catalyst)
+    return _Builder(catalyst, needed, _together(node, needed)).relation(node)
 
 
 class _Builder:
-    def __init__(self, catalyst: Catalyst) -> None:
-        self.catalyst = catalyst
+    def __init__(self, catalyst: Catalyst, needed: frozenset[int], together: Mapping[str, frozenset[str]]) -> None:
+        self.catalyst, self.needed, self.together = catalyst, needed, together
 
-    def relation(self, node: Node, needed: frozenset[int]) -> Relation:
+    def relation(self, node: Node, above: tuple[str, ...] = ()) -> Relation:
+        """`above`: the kinds of the operators above that look up rows, "Inner" for an inner join."""
         node = replace(node, order_dependent=order_dependence(node, self.catalyst))
         if not node.children:
-            return self._leaf(node, needed)
-        children = [self.relation(child, needed) for child in node.children]
+            return self._leaf(node, shared=len(above) > 1 and set(above) != {"Inner"})
+        looking = (*above, *self._looking(node))
+        children = [self.relation(child, looking) for child in node.children]
         subqueries = {
             expression.exprId().id(): build(self.catalyst.tree(plan), self.catalyst)
             for expression, plan in self.catalyst.subquery_plans(node)
@@ -52,13 +58,18 @@ class _Builder:
         return Keyed(node, children, subqueries, keys=[keys] + [[]] * (len(children) - 1), reason=reason)
 
     def _join(self, node: Node) -> type[Join]:
-        if self.catalyst.join_type(node) in ("Inner", "Cross"):
+        if self.catalyst.join_type(node) in _INNER:
             return InnerJoin
         return NullAwareJoin if self.catalyst.null_aware_keys(node) and not self.catalyst.equi_keys(node) else KeyedJoin
 
-    def _leaf(self, node: Node, needed: frozenset[int]) -> Relation:
+    def _looking(self, node: Node) -> list[str]:
+        if node.kind == "Join":
+            return ["Inner" if self.catalyst.join_type(node) in _INNER else "Outer"]
+        return [node.kind] if node.kind in ("Aggregate", "Window") and not node.measures else []
+
+    def _leaf(self, node: Node, shared: bool) -> Relation:
         if node.source is not None:
-            return Source(node, needed)
+            return Source(node, self.needed, self.together[node.source], shared)
         if node.kind in _CONSTANTS:
             return Constant(node)
         raise DefinitionError(
@@ -90,3 +101,12 @@ def _needed(root: Node, catalyst: Catalyst) -> frozenset[int]:
         if node.kind not in known:
             ids |= {i for child in node.children for i in child.output_ids}
     return frozenset(ids)
+
+
+def _together(root: Node, needed: frozenset[int]) -> dict[str, frozenset[str]]:
+    """For each source table the columns that are needed of it, wherever the tree reads it."""
+    found: dict[str, frozenset[str]] = defaultdict(frozenset)
+    for node in root.walk():
+        if node.source is not None:
+            found[node.source] |= {a.name for a in node.output if a.id in needed}
+    return found

@@ -63,7 +63,10 @@ class ListedSources:
         fields = [StructField(f"c{n}", schema.fields[i].dataType) for n, i in enumerate(places)]
         return local_frame(self.spark, listed, StructType([*fields, StructField(weights.WEIGHT, LongType())]))
 
-    def bytes(self, source: str) -> int:
+    def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
+        return 0
+
+    def moved(self, source: str) -> int:
         return 0
 
     def count(self, source: str) -> int | None:
