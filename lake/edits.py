@@ -23,7 +23,7 @@ from lake.deltacommit import FILE, POSITION
 from lake.errors import InternalError, KeyViolationError
 from lake.nodes import quoted
 from lake.ranges import Ranges, equality, of_frame
-from lake.relations.base import Changes, Reading
+from lake.relations.reading import Changes, Reading
 from lake.view_table import schema
 
 WEIGHT = f"{HIDDEN_PREFIX}weight"

@@ -36,3 +36,8 @@ def looked_up(files: int) -> int:
 def changed(rows: int) -> int:
     """What comes with so many changes, beyond finding them."""
     return rows * _CHANGE
+
+
+def most_changes(operators: int, budget: int) -> int:
+    """How many changes a refresh may have until the query computed anew is cheaper, lookups not counted."""
+    return max(0, budget - begun(operators, 0)) // _CHANGE

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from lake import estimate
 from lake.definition import Definition
 from lake.relations.base import Relation
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.leaves import Source
+from lake.relations.reading import Limits
 from lake.results import Explanation, Step
 
+_NONE = Limits()
 
-def explain(definition: Definition, ways: Mapping[str, str]) -> Explanation:
-    """The view's tree, operator by operator. `ways`: how each source's changes are read."""
+
+def explain(definition: Definition, ways: Mapping[str, str], limits: Limits = _NONE) -> Explanation:
+    """The view's tree, operator by operator. `ways`: how each source's changes are read; `limits`: from where on a refresh gives way."""
     steps = tuple(_steps(definition.relation, 0))
     recomputed = [f"{s.operator} is recomputed, since {s.reason}" for s in steps if s.reason]
     reasons = [definition.recomputed] if definition.recomputed else recomputed
     names = {c.attribute: c.name for c in reversed(definition.table_columns)}
     scope = tuple(names[e.attribute] for e in definition.scope if e.attribute is not None)
     warning = definition.relation.order_dependent
-    return Explanation(definition.view, definition.key_names, not reasons, "; ".join(reasons), steps, dict(ways), scope, warning)
+    operators = sum(r.looks_up for r in definition.relation.walk())
+    most = estimate.most_changes(operators, limits.budget) if limits.budget else None
+    return Explanation(definition.view, definition.key_names, not reasons, "; ".join(reasons), steps, dict(ways), scope, warning, most)
 
 
 def _steps(relation: Relation, depth: int) -> Iterator[Step]:

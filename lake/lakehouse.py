@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +30,8 @@ from lake.errors import InternalError, KeyViolationError, LakeError, QueryError,
 from lake.inputs import Inputs, Until, capture, check_named, in_order, table_of
 from lake.publish import LostRaceError
 from lake.queries import named
-from lake.refresh import Refresh
+from lake.refresh import Refresh, limits
+from lake.relations.reading import Limits
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import make_session, own_session
 from lake.stamp import Stamp
@@ -100,7 +102,11 @@ class Lakehouse:
         with self._opened(view) as state:
             definition, inputs = self._prepare(view, state)
             ways = {s: way_of(inputs.pins[s]) for s in definition.sources}
-            return explain.explain(definition, ways)
+            found = Limits()
+            with suppress(TargetError):  # somebody else wrote the view's table: the next refresh says so
+                current = published(state.spark, self._view_table(view))
+                found = limits(self.config.view(view), definition, inputs, current) if current else found
+            return explain.explain(definition, ways, found)
 
     def verify(self, view: str) -> Differences:
         """The view against its query run from scratch, by plain Spark on the pinned tables, at the view's snapshot.

@@ -11,7 +11,7 @@ from lake.definition import Definition
 from lake.edits import SAMPLES
 from lake.errors import KeyViolationError
 from lake.nodes import quoted
-from lake.relations.base import Sources
+from lake.relations.reading import Sources
 
 _ROWS = f"{HIDDEN_PREFIX}rows"
 

@@ -22,7 +22,7 @@ from lake.deltalog import Log, Pinned
 from lake.edits import Edits
 from lake.errors import ConcurrencyError, InternalError, TargetError
 from lake.nodes import quoted
-from lake.relations.base import Reading
+from lake.relations.reading import Reading
 from lake.stamp import Stamp
 from lake.tables import Table, reason
 from lake.view_table import app_id, schema

@@ -21,7 +21,7 @@ from lake.inputs import Inputs
 from lake.plan import RefreshPlan, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import Target
-from lake.relations.base import Limits, Reading
+from lake.relations.reading import Limits, Reading
 from lake.results import RefreshResult
 from lake.session import few_changes
 from lake.stamp import Stamp
@@ -91,7 +91,7 @@ class Refresh:
         if decided.mode == "incremental":
             with (
                 few_changes(self.spark) as end,
-                Reading(definition.catalyst, sources, limits=self._limits(current), on_many=end) as reading,
+                Reading(definition.catalyst, sources, limits=limits(self._view, definition, self.inputs, current), on_many=end) as reading,
                 self._broken_keys_named(reading),
             ):
                 frame = view_changes.changes(definition, publish.held(current.pinned, reading), reading)
@@ -104,13 +104,6 @@ class Refresh:
                 return self._replaced(target, stamp, reading, decided)
             frame = view_changes.difference(definition, current.pinned.rows(), reading)
             return self._published(target, stamp, reading, decided, frame)
-
-    def _limits(self, current: Published) -> Limits:
-        if self._view.refresh_mode == "incremental":
-            return Limits()
-        read = sum(self.inputs.pins[source].bytes for _, source in self.definition.relation.sources)
-        whole = estimate.whole(read, current.pinned.bytes)
-        return Limits(whole, whole if read >= estimate.SMALL else 0, self._view.recompute_above)
 
     def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, frame: DataFrame | None) -> RefreshResult:
         """Publish weighted rows (in the tree's columns, None: none) as edits of the view."""
@@ -173,6 +166,15 @@ class Refresh:
             if log is None or log.head().properties.get("lakejoin.view") != self.table.label:
                 raise
             return Published(self.table.label, log.head(), None)
+
+
+def limits(view: ViewConfig, definition: Definition, inputs: Inputs, current: Published) -> Limits:
+    """From where on a refresh of what is published gives way to the query computed anew; never, where the view is to be incremental."""
+    if view.refresh_mode == "incremental":
+        return Limits()
+    read = sum(inputs.pins[source].bytes for _, source in definition.relation.sources)
+    whole = estimate.whole(read, current.pinned.bytes)
+    return Limits(whole, whole if read >= estimate.SMALL else 0, view.recompute_above)
 
 
 def _result(decided: RefreshPlan, inserted: int = 0, edits: Edits | None = None, reading: Reading | None = None) -> RefreshResult:

@@ -109,7 +109,8 @@ class Explanation:
     """What each operator does on a refresh, and why. `incremental`: no operator is ever recomputed whole.
 
     `warning`: what makes the result depend on the order of rows, empty where nothing does; `scope`: the columns under which rows are
-    then computed anew and compared with those that the view holds.
+    then computed anew and compared with those that the view holds. `most_changes`: with more than about so many the query is computed anew,
+    by estimate (None: however many; so it is before the first build).
     """
 
     view: str
@@ -120,6 +121,7 @@ class Explanation:
     sources: dict[str, str]
     scope: tuple[str, ...] = ()
     warning: str = ""
+    most_changes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -132,6 +134,8 @@ class Explanation:
             lines.append(f"not a function of its rows alone: it uses {self.warning} (an ORDER BY that leaves no ties makes it one)")
         if self.scope:
             lines.append(f"what changes is computed anew by ({', '.join(self.scope)}), and compared with what the view holds")
+        if self.most_changes is not None:
+            lines.append(f"computed anew where more than about {self.most_changes:,} rows changed, which is cheaper by estimate")
         lines.append("")
         for step in self.steps:
             keys = f" by ({', '.join(step.keys)})" if step.keys else ""

@@ -77,7 +77,7 @@ def pin_at(pinned: Pinned, label: str, until: int | datetime) -> Pinned:
 
 
 class PinnedSources:
-    """The source tables over one interval, as relations read them (`relations.base.Sources`).
+    """The source tables over one interval, as relations read them (`relations.reading.Sources`).
 
     `since` is None for a build, which reads no changes.
     """

@@ -8,17 +8,14 @@ neither                                   the query at `until` - rows held
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.sql import DataFrame
 
 from lake import estimate, weights
 from lake.definition import Definition
 from lake.nodes import quoted
 from lake.relations import scoped, stored
-from lake.relations.base import Limits, Reading, Relation, WholeError
-from lake.relations.joins import Join
-from lake.relations.keyed import Keyed
+from lake.relations.base import Relation
+from lake.relations.reading import Limits, Reading, WholeError
 
 
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
@@ -51,17 +48,13 @@ def _refuse_dear(relation: Relation, reading: Reading) -> None:
     sizes = {source: reading.sources.moved(source) for _, source in relation.sources}
     if not any(sizes.values()):
         return
-    operators = sum(_moves(r, sizes) for r in relation.walk() if isinstance(r, Join | Keyed))
+    operators = sum(r.looks_up and any(sizes[source] for _, source in r.sources) for r in relation.walk())
     reading.spend(estimate.begun(operators, sum(sizes.values())), f"for {operators} operators that look rows up")
     moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
     changed = sum(changes.frame.count() if changes.count is None else changes.count for changes in moved)
     if reading.limits.share < 1 and not all(changes.local for changes in moved):
         _refuse_many(relation, changed, reading)
     reading.spend(estimate.changed(changed), f"for {operators} operators and {changed:,} changes")
-
-
-def _moves(relation: Relation, sizes: Mapping[str, int]) -> bool:
-    return any(sizes[source] for _, source in relation.sources)
 
 
 def _refuse_many(relation: Relation, changed: int, reading: Reading) -> None:

@@ -22,6 +22,7 @@ LAYERS = (
     {"deltafiles"},
     {"deltacommit", "tables", "order_dependence"},
     {"measures"},
+    {"relations.reading"},
     {"relations.base"},
     {"relations.leaves", "relations.keyed"},
     {"relations.linear", "relations.joins", "relations.stored"},

@@ -63,7 +63,7 @@ def test_lookups_count_as_they_come(facts: TestLake, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(estimate, "SMALL", 1)
     monkeypatch.setattr(estimate, "begun", lambda operators, moved: 0)
     monkeypatch.setattr(estimate, "looked_up", lambda files: files * 1_000_000)
-    monkeypatch.setattr("lake.relations.base.SMALL", 0)  # no table is kept whole
+    monkeypatch.setattr("lake.relations.reading.SMALL", 0)  # no table is kept whole
     facts.view("v", QUERY)
     facts.refresh("v")
     facts.sql("UPDATE {d} SET name = 'other' WHERE g = 7")

@@ -22,7 +22,8 @@ from pyspark.sql import functions as F
 
 from lake import weights
 from lake.nodes import Expression, Measure, Node, column_name
-from lake.relations.base import Changes, Reading, Relation
+from lake.relations.base import Relation
+from lake.relations.reading import Changes, Reading
 from lake.relations.stored import Stored
 
 _SIGN, _STALE = "sign", "stale"

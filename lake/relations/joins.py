@@ -21,12 +21,15 @@ from pyspark.sql import DataFrame
 from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Expression, Node
-from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.base import Relation
 from lake.relations.keyed import Keyed
+from lake.relations.reading import Changes, Keys, Reading
 
 
 class Join(Relation):
     """What all joins share: equi-keys, and walking by them from rows of one side to the other."""
+
+    looks_up = True
 
     def __init__(
         self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, catalyst: Catalyst

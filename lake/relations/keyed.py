@@ -20,12 +20,15 @@ from pyspark.sql import DataFrame
 from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Expression, Node
-from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.base import Relation
+from lake.relations.reading import Changes, Keys, Reading
 
 
 class Keyed(Relation):
     """Any operator that treats each key's rows by themselves. `keys[i]` are the key expressions over child i; `reason` says
     why there are none."""
+
+    looks_up = True
 
     def __init__(
         self,

@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame
 
 from lake import weights
 from lake.nodes import Attribute, Node, quoted
-from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.base import Relation
+from lake.relations.reading import Changes, Keys, Reading
 
 
 class Source(Relation):

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame
 from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Expression
-from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.base import Relation
 from lake.relations.leaves import renamed
+from lake.relations.reading import Changes, Keys, Reading
 
 PASS_THROUGH = frozenset(
     {"Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "BatchEvalPython", "ArrowEvalPython"}

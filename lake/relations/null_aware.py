@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 
 from lake.catalyst import Catalyst
 from lake.nodes import Node
-from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.base import Relation
 from lake.relations.joins import KeyedJoin
+from lake.relations.reading import Changes, Keys, Reading
 
 
 class NullAwareJoin(KeyedJoin):

@@ -21,10 +21,11 @@ from pyspark.sql import DataFrame
 from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Expression
-from lake.relations.base import Changes, Reading, Relation, WholeError
+from lake.relations.base import Relation
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.linear import Linear, UnionAll
+from lake.relations.reading import Changes, Reading, WholeError
 
 _Part = tuple[Changes, Sequence[Expression]]
 

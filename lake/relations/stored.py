@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 
 from lake import weights
 from lake.nodes import column_name
-from lake.relations.base import Changes, Keys, Reading, Relation
+from lake.relations.base import Relation
 from lake.relations.keyed import Keyed
+from lake.relations.reading import Changes, Keys, Reading
 
 
 class Stored(Keyed):

@@ -20,7 +20,8 @@ from pyspark.sql import functions as F
 
 from lake import weights
 from lake.nodes import Node
-from lake.relations.base import Changes, Reading, Relation
+from lake.relations.base import Relation
+from lake.relations.reading import Changes, Reading
 from lake.relations.stored import Stored
 
 

@@ -19,7 +19,7 @@ from lake.definition import Definition, define
 from lake.edits import in_names
 from lake.nodes import quoted
 from lake.ranges import Ranges
-from lake.relations.base import Reading
+from lake.relations.reading import Reading
 from lake.session import own_session
 from tests.lakes import frozen
 
