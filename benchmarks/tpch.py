@@ -1,10 +1,10 @@
 """make bench: TPC-H's 22 queries as views, refreshed, against the queries recomputed and written.
 
 Orders and their line items come and go by the standard's two refresh functions: of each change half are new ones, half are deleted.
-Every query is refreshed and recomputed after every change, one after the other in one session, warm (a change comes first that is
-not measured). Medians of CPU and wall seconds, ratios, and the share of changed rows at which the two cost the same: measured, between
-the shares of changes, and by Lakejoin's own estimate, from which on it recomputes (lookups not counted). Results go to
-benchmarks/results/tpch.json.
+Every query is refreshed, refreshed as a view that must be incremental, and recomputed after every change, one after the other in one
+session, warm (a change comes first that is not measured). Medians of CPU and wall seconds, ratios, and the share of changed rows at which
+an incremental refresh and a recompute cost the same: measured, between the shares of changes, and by Lakejoin's own estimate, from which
+on it recomputes (lookups not counted). Results go to benchmarks/results/tpch.json, or tpch-SCALE.json at another scale than 1.
 """
 
 from __future__ import annotations
@@ -28,16 +28,23 @@ from benchmarks.measure import DATA, measured, save
 from examples.tpch.tables import TABLES, Tpch, generate
 from lake import Lakehouse, open_lake
 from lake.queries import one_query
+from lake.results import RefreshResult
 
 _ROOT = DATA / "tpch"
 _CONFIG = Path(__file__).parent.parent / "examples" / "tpch" / "lakejoin.yml"
 
 
+def _forced(query: str) -> str:
+    return f"{query}_incremental"
+
+
 @dataclass
 class Case:
-    """One query at one share of changes: (CPU, wall) seconds of each refresh and each recompute, and how it was refreshed."""
+    """One query at one share of changes: (CPU, wall) seconds of each refresh, of each that must be incremental (none for a query that can't
+    be), and of each recompute; and how it was refreshed."""
 
     refresh: list[tuple[float, float]] = field(default_factory=list)
+    incremental: list[tuple[float, float]] = field(default_factory=list)
     recompute: list[tuple[float, float]] = field(default_factory=list)
     modes: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
@@ -48,10 +55,9 @@ class Case:
     def wall(self, which: str) -> float:
         return statistics.median(wall for _, wall in getattr(self, which))
 
-    @property
-    def ratio(self) -> float:
+    def ratio(self, which: str = "refresh") -> float:
         """CPU of a refresh as a share of that of a recompute."""
-        return self.cpu("refresh") / self.cpu("recompute")
+        return self.cpu(which) / self.cpu("recompute")
 
 
 class Bench:
@@ -62,13 +68,15 @@ class Bench:
         _ROOT.mkdir(parents=True)
         config = yaml.safe_load(_CONFIG.read_text())
         self.texts = {q: (_CONFIG.parent / v["query_file"]).read_text() for q, v in config["views"].items() if q in queries}
-        views = {q: {"query": text} for q, text in self.texts.items()}
+        views: dict[str, dict[str, str]] = {q: {"query": text} for q, text in self.texts.items()}
+        views |= {_forced(q): {"query": text, "refresh_mode": "incremental"} for q, text in self.texts.items()}
         settings = {**config, "root": str(_ROOT), "views": views, "spark": {"spark.driver.memory": "8g"}}
         self.lake: Lakehouse = open_lake(settings)
         self.spark: SparkSession = self.lake.spark
         generate(_ROOT / "parquet", scale)
         self.tables = Tpch(self.spark, _ROOT)
         self.tables.load(_ROOT / "parquet", files=16)
+        self.forced = {q for q in self.texts if self.lake.explain(q).incremental}
 
     def change(self, share: float, step: int) -> None:
         self.tables.insert_orders(share / 2, step)
@@ -88,10 +96,14 @@ class Bench:
         rows = sum(self.spark.read.format("delta").load(str(_ROOT / table)).count() for table in changing)
         return found.most_changes / rows if rows and found.most_changes is not None else None
 
-    def both(self, query: str, case: Case | None) -> None:
-        """Refresh and recompute a query, measured where there is a case to note it in."""
-        outcome = []
+    def turn(self, query: str, case: Case | None) -> None:
+        """Refresh and recompute a query, noted where there is a case to note it in."""
+        outcome: list[RefreshResult] = []
         mine = measured(self.spark, lambda: outcome.append(self.lake.refresh(query)))
+        if query in self.forced:
+            forced = measured(self.spark, lambda: outcome.append(self.lake.refresh(_forced(query))))
+            if case is not None:
+                case.incremental.append(forced)
         other = measured(self.spark, lambda: self.recompute(query))
         if case is not None:
             case.refresh.append(mine)
@@ -113,40 +125,50 @@ def run(scale: float, shares: list[float], rounds: int, queries: list[str]) -> R
     console, bench = Console(), Bench(scale, queries)
     for query in bench.texts:
         console.print(f"{query} built in {bench.lake.refresh(query).seconds:.1f} s")
+        if query in bench.forced:
+            bench.lake.refresh(_forced(query))
     results: dict[float, dict[str, Case]] = {share: defaultdict(Case) for share in shares}
     for step, share in enumerate([shares[0], *[s for s in shares for _ in range(rounds)]]):
         bench.change(share, step)
         for query in bench.texts:
-            bench.both(query, results[share][query] if step else None)
+            bench.turn(query, results[share][query] if step else None)
         console.print(f"{share:.1%} changed: {'measured' if step else 'warm'}")
-    wrong = [query for query in bench.texts if not bench.lake.verify(query).exact]
+    views = [*bench.texts, *map(_forced, sorted(bench.forced))]
+    wrong = [view for view in views if not bench.lake.verify(view).exact]
     assert not wrong, f"not exact: {wrong}"
     console.print("all views are exact")
     return Run(results, {query: bench.estimated(query) for query in bench.texts})
 
 
-def crossing(cases: dict[float, Case]) -> float | None:
-    """The share at which a refresh costs what a recompute does, between the shares measured (log-linear); None beyond them."""
-    points = [(math.log(share), math.log(case.ratio)) for share, case in sorted(cases.items())]
+def crossing(cases: dict[float, Case]) -> str:
+    """The share at which an incremental refresh costs what a recompute does (log-linear between the shares measured)."""
+    points = [(math.log(share), math.log(case.ratio("incremental"))) for share, case in sorted(cases.items()) if case.incremental]
+    if not points or set(next(iter(cases.values())).modes) == {"none"}:
+        return ""
+    if points[0][1] >= 0:
+        return f"< {math.exp(points[0][0]):.1%}"
     for (x0, y0), (x1, y1) in pairwise(points):
         if y0 < 0 <= y1:
-            return math.exp(x0 + (x1 - x0) * -y0 / (y1 - y0))
-    return None
+            return f"{math.exp(x0 + (x1 - x0) * -y0 / (y1 - y0)):.1%}"
+    return f"> {math.exp(points[-1][0]):.1%}"
 
 
 def show(measured_run: Run) -> None:
     """A table a share, with the geometric mean."""
     for share, cases in measured_run.results.items():
-        head = ("query", "mode", "refresh CPU s", "recompute CPU s", "ratio", "refresh s", "recompute s", "crosses at", "by estimate")
-        table = Table(*head, title=f"{share:.1%}")
+        head = ("query", "mode", "refresh", "incremental", "recompute", "ratio", "seconds", "recompute", "crosses", "by estimate")
+        table = Table(*head, title=f"{share:.1%} changed: CPU seconds and their ratio, wall seconds")
         for query, case in cases.items():
+            forced = f"{case.cpu('incremental'):.2f}" if case.incremental else ""
+            cells = [f"{case.cpu('refresh'):.2f}", forced, f"{case.cpu('recompute'):.2f}", f"{case.ratio():.2f}"]
+            walls = [f"{case.wall(which):.2f}" for which in ("refresh", "recompute")]
+            estimated = measured_run.estimates[query]
             cross = crossing({s: found[query] for s, found in measured_run.results.items()})
-            cells = [case.cpu("refresh"), case.cpu("recompute"), case.ratio, case.wall("refresh"), case.wall("recompute")]
-            shown = ["" if c is None else f"{c:.2%}" for c in (cross, measured_run.estimates[query])]
-            table.add_row(query, "/".join(dict.fromkeys(case.modes)), *[f"{c:.2f}" for c in cells], *shown)
+            modes = "/".join(dict.fromkeys(case.modes))
+            table.add_row(query, modes, *cells, *walls, cross, "" if estimated is None else f"{estimated:.2%}")
         Console().print(table)
-        mean = statistics.geometric_mean(case.ratio for case in cases.values())
-        cheaper = sum(case.ratio < 1 for case in cases.values())
+        mean = statistics.geometric_mean(case.ratio() for case in cases.values())
+        cheaper = sum(case.ratio() < 1 for case in cases.values())
         Console().print(f"{share:.1%} changed: geometric mean of CPU {mean:.2f} of recomputing; cheaper: {cheaper} of {len(cases)}")
 
 
@@ -160,8 +182,11 @@ def main() -> int:
     options = parser.parse_args()
     found = run(options.scale, options.shares, options.rounds, options.queries)
     show(found)
-    body = {str(share): {q: {**asdict(c), "ratio": c.ratio} for q, c in cases.items()} for share, cases in found.results.items()}
-    save("tpch", {"scale": options.scale, "rounds": options.rounds, "results": body, "gives_way_at_share": found.estimates})
+    body = {str(share): {q: {**asdict(c), "ratio": c.ratio()} for q, c in cases.items()} for share, cases in found.results.items()}
+    save(
+        "tpch" if options.scale == 1 else f"tpch-{options.scale:g}",
+        {"scale": options.scale, "rounds": options.rounds, "results": body, "gives_way_at_share": found.estimates},
+    )
     return 0
 
 
