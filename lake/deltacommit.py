@@ -18,7 +18,6 @@ from lake.deltalog import Pinned
 from lake.scala import Java, active
 
 FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
-_MOST_NAMES = 1_000
 
 
 def with_positions(rows: DataFrame) -> DataFrame:
@@ -43,8 +42,8 @@ class Transaction:
 
     def newest(self, app_id: str) -> int:
         """The newest txnVersion of an application, -1 where there is none. A commit of it in the meantime is then a conflict."""
-        with active(self._jvm, self._session):
-            return int(self._java.txnVersion(app_id))
+        self._java.readTxn().addOne(app_id)  # as its txnVersion does, which replays the log for the rest
+        return self._pinned.transaction(app_id)
 
     def delete(self, positions: DataFrame, local: bool) -> int:
         """Delete rows by file and position (`with_positions`; `local`: few, on the driver); returns how many there were."""
@@ -89,11 +88,7 @@ class Transaction:
 
     def _files(self, names: DataFrame, local: bool) -> Java:
         """The log's entries (with their statistics) of the files with the given names, each of which is unique."""
-        found = {row[0] for row in (names if local else names.distinct().limit(_MOST_NAMES + 1)).collect()}
-        files = self._pinned.snapshot.allFiles()
-        if len(found) <= _MOST_NAMES:
-            files = files.filter(_java(F.substring_index("path", "/", -1).isin(sorted(found))))
-        return self._scala.seq(list(files.collect()))
+        return self._scala.seq(self._pinned.files_named({row[0] for row in (names if local else names.distinct()).collect()}))
 
     def _without(self, file: Java) -> list[Java]:
         """The actions that take the rows of a new deletion vector from a file."""

@@ -8,7 +8,7 @@ A `Pinned` holds the snapshot that it was captured with. Pinned with Delta 4.4.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -18,6 +18,7 @@ from typing import Any, cast
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from lake.nodes import quoted
@@ -33,10 +34,11 @@ _ROW_GROUP = 256 << 20
 @dataclass(frozen=True)
 class FileAction:
     """A data file that a commit added or removed. `body`: what the log says of it, without statistics; `vector`: the id of its deletion
-    vector, empty where it has none."""
+    vector, empty where it has none; `rows`: how many it had, None where it has no statistics."""
 
     added: bool
     body: dict[str, Any]
+    rows: int | None = None
 
     @property
     def path(self) -> str:
@@ -105,7 +107,18 @@ class Pinned:
     @cached_property
     def bytes(self) -> int:
         """The size of the table's data files."""
-        return int(self.snapshot.sizeInBytes())
+        return int(self.snapshot.sizeInBytes() if self._checksum is None else self._checksum.tableSizeBytes())
+
+    @cached_property
+    def _checksum(self) -> Java | None:
+        """What this version's writer noted of the whole table beside the commit; without it the log has to be replayed, in Spark jobs."""
+        found = self.snapshot.checksumOpt()
+        return None if found.isEmpty() else found.get()
+
+    @property
+    def files(self) -> int:
+        """How many data files the table has."""
+        return int(self.snapshot.numOfFiles() if self._checksum is None else self._checksum.numFiles())
 
     @cached_property
     def count(self) -> int | None:
@@ -145,7 +158,7 @@ class Pinned:
 
     @cached_property
     def _few_files(self) -> bool:
-        return int(self.snapshot.numOfFiles()) <= _MOST_FILES
+        return self.files <= _MOST_FILES
 
     def _files_among(self, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
         """(file, bytes) of those that may hold the keys."""
@@ -159,8 +172,25 @@ class Pinned:
 
     @cached_property
     def _files(self) -> list[tuple[Java, int, dict[str, Any]]]:
-        files = [(file, json.loads(file.json())["add"]) for file in self.snapshot.allFiles().collect()]
+        files = [(file, json.loads(file.json())["add"]) for file in self._noted_files or list(self.snapshot.allFiles().collect())]
         return [(file, int(add["size"]), _statistics(add)) for file, add in files]
+
+    def files_named(self, names: Collection[str]) -> list[Java]:
+        """The log's entries, with their statistics, of the files of these names (without folders)."""
+        if len(names) > _MOST_FILES and not self._few_files:
+            return list(self.snapshot.allFiles().collect())
+        if self._noted_files is not None:
+            return [file for file in self._noted_files if str(file.path()).rpartition("/")[2] in names]
+        wanted = F.substring_index("path", "/", -1).isin(sorted(names))
+        return list(self.snapshot.allFiles().filter(wanted._jc).collect())
+
+    @cached_property
+    def _noted_files(self) -> list[Java] | None:
+        noted = None if self._checksum is None else self._checksum.allFiles()
+        if noted is None or noted.isEmpty():
+            return None
+        files = self.log.scala.list(noted.get())
+        return files if len(files) == self.files and sum(int(file.size()) for file in files) == self.bytes else None
 
     def rows_of(self, files: list[Java]) -> DataFrame:
         """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""
@@ -171,6 +201,9 @@ class Pinned:
 
     def transaction(self, app_id: str) -> int:
         """The newest txnVersion that the table has seen of an application, -1 where there was none."""
+        noted = None if self._checksum is None else self._checksum.setTransactions()
+        if noted is not None and noted.isDefined():
+            return max((int(t.version()) for t in self.log.scala.list(noted.get()) if t.appId() == app_id), default=-1)
         found = self.snapshot.transactions().get(app_id)
         return -1 if found.isEmpty() else int(found.get())
 
@@ -251,9 +284,15 @@ class Log:
             str(info.get("operation", "")),
             info.get("userMetadata"),
             str(metadata[-1]["id"]) if metadata else None,
-            tuple(FileAction(added, {k: v for k, v in body.items() if k != "stats"}) for added, body in files),
+            tuple(FileAction(added, {k: v for k, v in body.items() if k != "stats"}, _count(body)) for added, body in files),
             tuple(int(body["size"]) for body in by_kind.get("cdc", [])),
         )
+
+
+def _count(body: Mapping[str, Any]) -> int | None:
+    """A file's rows by its statistics, without those that are marked as deleted."""
+    found = json.loads(body.get("stats") or "{}").get("numRecords")
+    return None if found is None else int(found) - int((body.get("deletionVector") or {}).get("cardinality", 0))
 
 
 def put_if_absent_problem(spark: SparkSession, path: str) -> str | None:

@@ -50,13 +50,8 @@ class Edits:
     updated: int
     deleted: int
 
-    @property
-    def within(self) -> str:
-        """What holds of all rows to be found, as SQL on the table's columns."""
-        return " AND ".join(["true", *[found.condition(quoted(name)) for name, found in self.ranges.items() if found is not None]])
-
     def positions(self, table: DataFrame, reading: Reading) -> Changes | None:
-        """Where the rows lie that go: file and position. `table`: the rows with their positions, at least those `within`.
+        """Where the rows lie that go: file and position. `table`: the rows with their positions, at least those in its `ranges`.
 
         None where none goes. Raises KeyViolationError where a new row's key is there already, InternalError where a row is not found.
         """

@@ -6,7 +6,7 @@ refreshes at once carry the same or a lower number than what is there, so one is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from lake.deltalog import Log, Pinned
 from lake.edits import Edits
 from lake.errors import ConcurrencyError, InternalError, TargetError
 from lake.nodes import quoted
+from lake.ranges import Ranges
 from lake.relations.reading import Reading
 from lake.stamp import Stamp
 from lake.tables import Table, reason
@@ -64,7 +65,7 @@ def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading
     _refuse_lost(target, stamp, transaction.newest(app_id(stamp.view)) >= stamp.number)
     if edits is not None:
         counts = {"inserted": edits.inserted, "updated": edits.updated, "deleted": edits.deleted}
-        doomed = edits.positions(held(pinned, reading, edits.within), reading)
+        doomed = edits.positions(held(pinned, reading, edits.ranges), reading)
         if doomed is not None:
             gone, wanted = transaction.delete(doomed.frame.select(FILE, POSITION), doomed.local), edits.updated + edits.deleted
             if gone != wanted:
@@ -74,10 +75,14 @@ def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading
     _commit(transaction, stamp, counts)
 
 
-def held(pinned: Pinned, reading: Reading, within: str = "true") -> DataFrame:
-    """The rows of a view's table with their positions: all, on the driver, where they are few, else those within a condition."""
+def held(pinned: Pinned, reading: Reading, among: Mapping[str, Ranges | None] | None = None) -> DataFrame:
+    """The rows of a view's table with their positions: all, on the driver, where they are few, else at least those with some keys."""
     whole = reading.whole(pinned.version, lambda: with_positions(pinned.rows_among({})), pinned.bytes)
-    return with_positions(pinned.rows()).where(within) if whole is None else whole.frame
+    if whole is not None:
+        return whole.frame
+    if among is None:
+        return with_positions(pinned.rows())
+    return with_positions(pinned.rows_among({name: ranges for name, ranges in among.items() if ranges is not None}))
 
 
 def _commit(transaction: Transaction, stamp: Stamp, counts: dict[str, int]) -> None:
