@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from lake import console
 from lake.errors import LakeError
 
 app = typer.Typer(
@@ -31,9 +30,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-_errors = Console(stderr=True, highlight=False, soft_wrap=True)
-_out = Console(highlight=False, soft_wrap=True)
-
 View = Annotated[str, typer.Argument(help="The view's name in lakejoin.yml.")]
 OptionalView = Annotated[str | None, typer.Argument(help="The view's name in lakejoin.yml; all views without it.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for machines.")]
@@ -75,7 +71,7 @@ def refresh(context: typer.Context, view: OptionalView = None, all_views: All = 
             results = _working("refreshing all views", lambda: opened.refresh_all(_until(until)))
         else:
             results = [_working(f"refreshing {view}", lambda: opened.refresh(_required(view), _until(until)))]
-        _print_results(results, as_json)
+        console.print_results(results, as_json)
 
 
 @app.command(epilog="Example: lakejoin rebuild q20")
@@ -83,7 +79,7 @@ def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Js
     """Compute a view anew and publish the difference in one commit; readers see the old view until then."""
     with _answering() as lake:
         opened = lake(context)
-        _print_results([_working(f"rebuilding {view}", lambda: opened.rebuild(view, _until(until)))], as_json)
+        console.print_results([_working(f"rebuilding {view}", lambda: opened.rebuild(view, _until(until)))], as_json)
 
 
 @app.command(epilog="Examples: lakejoin show q20 --limit 5 | lakejoin show q20 --json")
@@ -91,16 +87,17 @@ def show(
     context: typer.Context,
     view: View,
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many rows.")] = 20,
+    consistency: Annotated[str, typer.Option("--consistency", help="strong, or eventual for the real-time path's rows.")] = "strong",
     as_json: Json = False,
 ) -> None:
     """Print rows of a view as it was published last."""
     with _answering() as lake:
-        frame = lake(context).read(view)
+        frame = lake(context).read(view, consistency)
         rows = _working(f"reading {view}", lambda: frame.limit(limit).collect())
         if as_json:
-            _print_json([row.asDict(recursive=True) for row in rows])
+            console.print_json([row.asDict(recursive=True) for row in rows])
         else:
-            _print_table(frame.columns, [[_shown(v) for v in row] for row in rows])
+            console.print_table(frame.columns, [[console.shown(v) for v in row] for row in rows])
 
 
 @app.command(epilog="Examples: lakejoin explain q20 | lakejoin explain q20 --strict")
@@ -114,7 +111,7 @@ def explain(
     with _answering() as lake:
         opened = lake(context)
         explanation = _working(f"explaining {view}", lambda: opened.explain(view))
-        _print_json(explanation.to_json()) if as_json else _out.print(str(explanation), markup=False)
+        console.print_json(explanation.to_json()) if as_json else console.out.print(str(explanation), markup=False)
         if strict and not explanation.incremental:
             raise typer.Exit(1)
 
@@ -127,15 +124,15 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
         views = list(opened.config.views) if all_views else [_required(view)]
         found = [_working(f"verifying {v}", partial(opened.verify, v)).sampled(opened.config.samples) for v in views]
         if as_json:
-            _print_json([d.to_json() for d in found])
+            console.print_json([d.to_json() for d in found])
         else:
             for d in found:
                 text = f"exact: {d.rows:,} rows at {d.snapshot}"
                 if not d.exact:
                     text = f"NOT exact at {d.snapshot}: {d.missing:,} rows missing, {d.surplus:,} too many (of {d.rows:,})"
-                _out.print(f"{d.view}: {text}", markup=False)
+                console.out.print(f"{d.view}: {text}", markup=False)
                 for sample in d:
-                    _out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
+                    console.out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
         if any(not d.exact for d in found):
             raise typer.Exit(1)
 
@@ -144,17 +141,37 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
     """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
     with _answering() as lake:
+        from lake.realtime.command import states
+
         opened = lake(context)
         rows = _working("reading the logs", lambda: opened.status(view))
+        paths = states(opened, dict.fromkeys(row.view for row in rows))
         if as_json:
-            _print_json([row.to_json() for row in rows])
+            console.print_json([row.to_json() | {"realtime": paths.get(row.view)} for row in rows])
             return
-        _print_table(
-            ["view", "source", "published", "newest", "lag", "expires in", "changes from"],
-            [[r.view, r.source, _dash(r.published), str(r.newest), _dash(r.lag), _days(r.expires_in), r.way] for r in rows],
-        )
-        for advice in dict.fromkeys(r.advice for r in rows if r.advice):
-            _out.print(f"hint: {advice}", markup=False)
+        console.print_status(rows, paths)
+
+
+@app.command(epilog="Examples: lakejoin realtime q20 | lakejoin realtime --all --metrics-port 9090 | lakejoin realtime q20 --available-now")
+def realtime(
+    context: typer.Context,
+    view: OptionalView = None,
+    all_views: Annotated[bool, typer.Option("--all", help="Every view with `realtime: true`.")] = False,
+    available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there, then end.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Start again from the rows that the strong path published last.")] = False,
+    metrics_port: Annotated[int | None, typer.Option("--metrics-port", help="Answer Prometheus there (0: a free port).")] = None,
+    metrics_address: Annotated[str, typer.Option("--metrics-address", help="The address to answer Prometheus at.")] = "127.0.0.1",
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each batch.")] = False,
+) -> None:
+    """Keep a view's real-time table within seconds of its sources, until stopped (SIGTERM, Ctrl-C) after the batch under way."""
+    with _answering() as lake:
+        from lake.realtime import command
+
+        opened = lake(context)
+        options = command.Options(available_now, reset, metrics_port, metrics_address, as_json)
+        code = command.run(opened, None if all_views else _required(view), options)
+        if code:
+            raise typer.Exit(code)
 
 
 @app.command(epilog="Example: lakejoin init ./lakehouse")
@@ -168,8 +185,8 @@ def init(
 
     with _answering():
         written = write_config(folder, context.obj.config, force)
-        _out.print(f"Wrote {context.obj.config} with {len(written)} tables: {', '.join(written)}.", markup=False)
-        _out.print("Next: define a view in it, then lakejoin refresh VIEW.")
+        console.out.print(f"Wrote {context.obj.config} with {len(written)} tables: {', '.join(written)}.", markup=False)
+        console.out.print("Next: define a view in it, then lakejoin refresh VIEW.")
 
 
 @app.command(epilog="Example: lakejoin doctor")
@@ -180,10 +197,10 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     with _answering():
         findings = _working("examining", lambda: examine(context.obj.config, context.obj.env))
         if as_json:
-            _print_json([f.to_json() for f in findings])
+            console.print_json([f.to_json() for f in findings])
         else:
             for f in findings:
-                _out.print(f"{'ok   ' if f.ok else 'WRONG'} {f.what}: {f.found}{'' if f.ok else f'. {f.remedy}'}", markup=False)
+                console.out.print(f"{'ok   ' if f.ok else 'WRONG'} {f.what}: {f.found}{'' if f.ok else f'. {f.remedy}'}", markup=False)
         if not all(f.ok for f in findings):
             raise typer.Exit(1)
 
@@ -207,17 +224,17 @@ def _answering() -> Iterator[Callable[[typer.Context], Any]]:
     try:
         yield opened
     except LakeError as error:
-        _errors.print(f"lakejoin: {error}", markup=False)
+        console.errors.print(f"lakejoin: {error}", markup=False)
         raise typer.Exit(error.exit_code) from error
     except KeyboardInterrupt as error:
-        _errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
+        console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
         raise typer.Exit(130) from error
 
 
 def _working(what: str, work: Callable[[], Any]) -> Any:
-    if not _errors.is_terminal:
+    if not console.errors.is_terminal:
         return work()
-    with _errors.status(what):
+    with console.errors.status(what):
         return work()
 
 
@@ -239,40 +256,6 @@ def _until(values: list[str] | None) -> dict[str, int] | str | None:
             raise typer.BadParameter(f"--until is TABLE=VERSION or one time, not {value!r}")
         found[table] = int(version)
     return found
-
-
-def _print_results(results: list[Any], as_json: bool) -> None:
-    if as_json:
-        _print_json([r.to_json() for r in results])
-        return
-    for r in results:
-        text = f"{r.view}: {r.mode}, +{r.rows_inserted:,} -{r.rows_deleted:,} rows, now at {r.until} ({r.seconds:.1f} s)"
-        _out.print(text + (f"; {r.reason}" if r.reason else ""), markup=False)
-
-
-def _print_json(data: Any) -> None:
-    print(json.dumps(data, default=str, ensure_ascii=False))
-
-
-def _print_table(columns: list[str], rows: list[list[str]]) -> None:
-    table = Table(*columns, header_style="bold")
-    for row in rows:
-        table.add_row(*row)
-    (_out if _out.is_terminal else Console(width=200, highlight=False)).print(table, markup=False)
-
-
-def _shown(value: Any) -> str:
-    return "NULL" if value is None else str(value)
-
-
-def _dash(value: Any) -> str:
-    return "-" if value is None else str(value)
-
-
-def _days(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    return "expired" if seconds <= 0 else f"{seconds / 86400:.1f} days" if seconds >= 86400 else f"{seconds / 3600:.1f} hours"
 
 
 def _set_up_logs(log_format: str, run_id: str) -> None:

@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from lake.errors import ConfigError
 
 HIDDEN_PREFIX = "__lakejoin_"
+REALTIME_SUFFIX = "__realtime"
+"""A view's real-time table is named as the view, with this after it."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -47,6 +49,26 @@ class TableConfig(_Strict):
         return self
 
 
+class CacheConfig(_Strict):
+    """How many keys of looked-up rows the real-time path keeps of each source: of the first that the query reads, and of the others."""
+
+    enabled: bool = True
+    left_size: int = Field(default=10_000, ge=1)
+    right_size: int = Field(default=10_000, ge=1)
+
+
+class RealtimeConfig(_Strict):
+    """How a view's real-time path runs. `trigger_seconds`: from the start of a batch to the next one's, at least; `buffer_capacity`: rows
+    changed, and `max_files`: data files changed, that one batch takes, if they are of more than one commit; `attempts`: failures in a row
+    until the view has failed."""
+
+    trigger_seconds: float = Field(default=1.0, ge=0, le=3600)
+    buffer_capacity: int = Field(default=100_000, ge=1)
+    max_files: int = Field(default=1_000, ge=1)
+    attempts: int = Field(default=5, ge=1)
+    cache: CacheConfig = CacheConfig()
+
+
 class ViewConfig(_Strict):
     """A view: one of `query`, `query_file` and `function`, and what its table carries."""
 
@@ -55,7 +77,7 @@ class ViewConfig(_Strict):
     function: str | None = None
     schedule: str | None = None
     refresh: Literal["changes"] | None = None
-    realtime: bool = False
+    realtime: RealtimeConfig | None = None
     description: str | None = None
     owner: str | None = None
     tags: tuple[str, ...] = ()
@@ -69,6 +91,11 @@ class ViewConfig(_Strict):
     @classmethod
     def _one_item(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
+
+    @field_validator("realtime", mode="before")
+    @classmethod
+    def _on_or_off(cls, value: Any) -> Any:
+        return ({} if value else None) if isinstance(value, bool) else value
 
     @model_validator(mode="after")
     def _one_definition(self) -> ViewConfig:
@@ -106,6 +133,8 @@ class Config(_Strict):
                 raise ValueError(f"the name {name!r} is no SQL identifier (letters, digits and _, not starting with a digit)")
             if name.startswith(HIDDEN_PREFIX):
                 raise ValueError(f"the name {name!r} starts with the reserved prefix {HIDDEN_PREFIX!r}")
+            if name.endswith(REALTIME_SUFFIX):
+                raise ValueError(f"the name {name!r} ends with {REALTIME_SUFFIX!r}, as the tables of the real-time path do")
         lowered = [n.lower() for n in [*self.tables, *self.views]]
         for name in [*self.tables, *self.views]:
             if lowered.count(name.lower()) > 1:

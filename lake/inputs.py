@@ -14,13 +14,15 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from lake.config import HIDDEN_PREFIX, Config
+from lake.config import HIDDEN_PREFIX, REALTIME_SUFFIX, Config
 from lake.deltalog import Pinned
 from lake.errors import ConfigError, DefinitionError, SourceError
 from lake.snapshots import Snapshot, Version
 from lake.tables import Table, pin_at
 from lake.view_table import KEY, Published, published
 
+Chooser = Callable[[Mapping[str, Pinned]], Mapping[str, int]]
+"""From the newest versions of the base tables that a view may choose for, to those it goes to; newest where not named."""
 Until = Mapping[str, int] | datetime | str | None
 
 
@@ -53,15 +55,33 @@ class Inputs:
         return Snapshot({**self.bases.versions, **direct}) if len(direct) < len(self.pins) else None
 
 
-def table_of(config: Config, name: str) -> Table:
-    """Where a table or a view is. Raises DefinitionError for a name that is neither."""
+def table_of(config: Config, name: str, eventual: bool = False) -> Table:
+    """Where a table or a view is, of a view its real-time table where `eventual`. Raises DefinitionError for a name that is neither."""
     if name in config.views:
-        return Table(name, config.view_path(name), config.view_name(name))
+        place = name + REALTIME_SUFFIX if eventual else name
+        return Table(name, config.view_path(place), config.view_name(place), eventual=eventual)
     if name not in config.tables:
         raise DefinitionError(f"The table {name!r} is no longer declared under `tables:` in the configuration.")
     declared = config.tables[name]
     path = None if declared.path is None else config.source_path(declared.path)
     return Table(name, path, declared.name, declared.primary_key)
+
+
+@dataclass(frozen=True)
+class ViewPath:
+    """One of the two ways that views are kept: the strong path, or (`eventual`) the real-time path with tables of its own."""
+
+    config: Config
+    eventual: bool = False
+
+    def table(self, view: str) -> Table:
+        """The view's own table."""
+        return table_of(self.config, view, self.eventual)
+
+    def input(self, name: str) -> Table:
+        """What a view reads under a name: of a view that runs in real time too its real-time table, on that path."""
+        view = self.config.views.get(name)
+        return table_of(self.config, name, self.eventual and view is not None and view.realtime is not None)
 
 
 def in_order(config: Config, views: Iterable[str], reads: Callable[[str], Sequence[str]]) -> list[str]:
@@ -83,21 +103,20 @@ def in_order(config: Config, views: Iterable[str], reads: Callable[[str], Sequen
     return [view for view in done if view in wanted]
 
 
-def capture(spark: SparkSession, config: Config, view: str, names: Sequence[str], until: Until) -> Inputs:
+def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str], until: Until | Chooser) -> Inputs:
     """Capture each input of a view once: base tables at `until` (or newest), views as they are published.
 
     Raises SourceError, ExpiredError, TargetError, or ConfigError where `until` can't be had.
     """
-    tables = {name: table_of(config, name) for name in names}
-    parents = {name: _parent(spark, view, table) for name, table in tables.items() if name in config.views}
+    tables = {name: path.input(name) for name in names}
+    parents = {name: _parent(spark, view, table) for name, table in tables.items() if name in path.config.views}
     bases = _bases(view, parents)
-    wanted = _at(until, [name for name in names if name not in parents])
-    pins = {}
-    for name, table in tables.items():
-        if name in parents:
-            pins[name] = parents[name].pinned
-            continue
-        head, at = table.log(spark).head(), wanted.get(name)
+    heads = {name: table.log(spark).head() for name, table in tables.items() if name not in parents}
+    free = {name: head for name, head in heads.items() if name not in bases}
+    wanted = dict(until(free)) if callable(until) else _at(until, list(heads))
+    pins = {name: parents[name].pinned if name in parents else heads[name] for name in tables}
+    for name, head in heads.items():
+        at = wanted.get(name)
         if name in bases:
             if isinstance(at, int) and at != bases[name]:
                 raise SourceError(
@@ -111,7 +130,8 @@ def capture(spark: SparkSession, config: Config, view: str, names: Sequence[str]
 def _parent(spark: SparkSession, view: str, table: Table) -> Published:
     found = published(spark, table)
     if found is None or found.stamp is None:
-        raise SourceError(f'View {view!r} reads view {table.label!r}, which has not been built yet. Run "lakejoin refresh {table.label}".')
+        first = "realtime" if table.eventual else "refresh"
+        raise SourceError(f'View {view!r} reads view {table.label!r}, which has not been built yet. Run "lakejoin {first} {table.label}".')
     return found
 
 

@@ -16,29 +16,32 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake import explain, publish, verify
-from lake.config import Config, load
+from lake.config import Config, RealtimeConfig, load
 from lake.definition import Definition, define
-from lake.deltalog import Pinned, put_if_absent_problem
-from lake.errors import InternalError, KeyViolationError, LakeError, QueryError, TargetError
-from lake.inputs import Inputs, Until, capture, check_named, in_order, table_of
+from lake.deltalog import Log, Pinned, put_if_absent_problem
+from lake.errors import ConfigError, InternalError, KeyViolationError, LakeError, QueryError, TargetError
+from lake.inputs import Chooser, Inputs, Until, ViewPath, capture, check_named, in_order, table_of
 from lake.publish import LostRaceError
 from lake.queries import named
 from lake.refresh import Refresh, limits
+from lake.relations.cache import Cache
 from lake.relations.reading import Limits
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import make_session, own_session
+from lake.snapshots import Snapshot
 from lake.stamp import Stamp
 from lake.tables import Table, expires_in, pin_at, reason, way_of
-from lake.view_table import Published, published, visible
+from lake.view_table import Published, open_log, published, visible
 
 logger = logging.getLogger("lakejoin")
+Consistency = Literal["strong", "eventual"]
 
 
 def open_lake(
@@ -58,16 +61,22 @@ class _View:
 
     spark: SparkSession
     lock: Any = field(default_factory=threading.RLock)
+    cache: Cache | None = None
     names: list[str] | None = None
     seen: object = None
     definition: Definition | None = None
 
 
 class Lakehouse:
-    """Views over Delta tables, kept exact from snapshot to snapshot."""
+    """Views over Delta tables, kept exact from snapshot to snapshot.
 
-    def __init__(self, config: Config, spark: SparkSession | None = None) -> None:
+    `consistency`: on the strong path, or with "eventual" on the real-time path, whose views have tables of their own; they begin as copies
+    of the strong path's, and each refresh of theirs is a batch (realtime/run.py).
+    """
+
+    def __init__(self, config: Config, spark: SparkSession | None = None, consistency: Consistency = "strong") -> None:
         self.config = config
+        self.path = ViewPath(config, consistency == "eventual")
         self._spark = spark
         self._views: dict[str, _View] = {}
         self._lock = threading.Lock()
@@ -81,7 +90,13 @@ class Lakehouse:
 
     # -- verbs ------------------------------------------------------------------------------------------------------
 
-    def refresh(self, view: str, until: Until = None) -> RefreshResult:
+    def on(self, consistency: Consistency) -> Lakehouse:
+        """The same views on the strong path, or (eventual) on the real-time path. Raises ConfigError for another word."""
+        if consistency not in ("strong", "eventual"):
+            raise ConfigError(f"`consistency` is 'strong' or 'eventual', not {consistency!r}.")
+        return self if self.path.eventual == (consistency == "eventual") else Lakehouse(self.config, self.spark, consistency)
+
+    def refresh(self, view: str, until: Until | Chooser = None) -> RefreshResult:
         """Bring a view to a snapshot of its sources; the first refresh builds it.
 
         `until`: {table: version} (tables not named: newest), a time (datetime or ISO text), or None for newest. Raises
@@ -93,9 +108,13 @@ class Lakehouse:
         """Compute a view anew at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
         return self._refreshed(view, until, rebuild=True)
 
-    def read(self, view: str) -> DataFrame:
-        """The published rows: the query's columns, nothing hidden. Raises TargetError where the view was never built."""
-        return visible(self._built(self.spark, view).pinned.rows())
+    def read(self, view: str, consistency: Consistency | None = None) -> DataFrame:
+        """The published rows: the query's columns, nothing hidden. Raises TargetError where the view was never built.
+
+        `consistency`: "eventual" for the real-time path's rows, "strong" (the default) for those of the last refresh.
+        """
+        lake = self if consistency is None else self.on(consistency)
+        return visible(lake._built(lake.spark, view).pinned.rows())
 
     def explain(self, view: str) -> Explanation:
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
@@ -118,7 +137,7 @@ class Lakehouse:
         current = self._built(spark, view)
         assert current.stamp is not None
         snapshot = current.stamp.snapshot
-        heads = {t: table_of(self.config, t).log(spark).head() for t in snapshot}
+        heads = {t: self.path.input(t).log(spark).head() for t in snapshot}
         frames = {t: visible(pin_at(head, t, snapshot[t]).rows()) for t, head in heads.items()}
         try:
             return verify.verify(spark, table.label, self.config, frames, current)
@@ -154,6 +173,22 @@ class Lakehouse:
         assert current.stamp is not None
         return len(current.stamp.to_json().encode())
 
+    # -- for the real-time path ---------------------------------------------------------------------------------------
+
+    def snapshot(self, view: str) -> Snapshot | None:
+        """The snapshot that the view's rows answer for, None where it was never built. Raises TargetError."""
+        current = published(self.spark, self._view_table(view))
+        return current.stamp.snapshot if current is not None and current.stamp is not None else None
+
+    def table_log(self, view: str) -> Log | None:
+        """The log of the view's table, None where there is none."""
+        return open_log(self.spark, self._view_table(view))
+
+    def cache_of(self, view: str) -> Cache | None:
+        """What is kept of looked-up rows."""
+        with self._opened(view) as state:
+            return state.cache
+
     # -- for doctor ---------------------------------------------------------------------------------------------------
 
     def source_head(self, table: str) -> Pinned:
@@ -166,13 +201,13 @@ class Lakehouse:
 
     # -- what the verbs share ---------------------------------------------------------------------------------------
 
-    def _refreshed(self, view: str, until: Until, rebuild: bool = False) -> RefreshResult:
+    def _refreshed(self, view: str, until: Until | Chooser, rebuild: bool = False) -> RefreshResult:
         started = time.monotonic()
         with self._opened(view) as state:
             for attempt in range(1, publish.ATTEMPTS + 1):
                 definition, inputs = self._prepare(view, state, until)
                 try:
-                    result = Refresh(self.config, state.spark, definition, inputs, self._view_table(view), rebuild).run()
+                    result = Refresh(self.path, state.spark, definition, inputs, rebuild, state.cache).run()
                 except LostRaceError:
                     if attempt == publish.ATTEMPTS:
                         raise
@@ -193,15 +228,24 @@ class Lakehouse:
                 self._views[view] = _View(own_session(self.spark))
         return _Opened(self._views[view])
 
-    def _prepare(self, view: str, state: _View, until: Until = None) -> tuple[Definition, Inputs]:
+    def _cache(self, definition: Definition) -> Cache | None:
+        """What the real-time path keeps of looked-up rows: of the first table that the query reads, and of the others."""
+        settings = (self.config.view(definition.view).realtime or RealtimeConfig()).cache
+        if not (self.path.eventual and settings.enabled):
+            return None
+        left, *others = dict.fromkeys(source for _, source in definition.relation.sources)
+        return Cache(dict.fromkeys(others, settings.right_size) | {left: settings.left_size})
+
+    def _prepare(self, view: str, state: _View, until: Until | Chooser = None) -> tuple[Definition, Inputs]:
         """Capture the newest version of each table that the view may read, once, and analyse the view if a schema is new."""
         names = self._reads(view)
         if any(name in self.config.views for name in names):
             self.in_order([view])
-        inputs = capture(state.spark, self.config, view, names, until)
+        inputs = capture(state.spark, self.path, view, names, until)
         if state.definition is None or state.seen != (inputs.schemas, inputs.primary_keys):
             state.definition = define(state.spark, view, self.config, inputs.schemas, inputs.primary_keys)
             state.seen = (inputs.schemas, inputs.primary_keys)
+            state.cache = self._cache(state.definition)
         return state.definition, inputs.only(state.definition.sources)
 
     def _reads(self, view: str) -> list[str]:
@@ -213,12 +257,13 @@ class Lakehouse:
 
     def _view_table(self, view: str) -> Table:
         self.config.view(view)
-        return table_of(self.config, view)
+        return self.path.table(view)
 
     def _built(self, spark: SparkSession, view: str) -> Published:
         current = published(spark, self._view_table(view))
         if current is None or current.stamp is None:
-            raise TargetError(f'View {view!r} has not been built yet. Run "lakejoin refresh {view}".')
+            first = "realtime" if self.path.eventual else "refresh"
+            raise TargetError(f'View {view!r} has not been built yet. Run "lakejoin {first} {view}".')
         return current
 
     def _status(self, view: str) -> list[SourceStatus]:

@@ -10,7 +10,7 @@ from lake.errors import DefinitionChangedError, SourceError
 from lake.snapshots import Interval, Snapshot
 from lake.stamp import Stamp
 
-Mode = Literal["none", "build", "incremental", "recompute"]
+Mode = Literal["none", "build", "copy", "incremental", "recompute"]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -121,18 +122,32 @@ def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ra
         assert row is not None
         for n, i in enumerate(wanted):
             low, high, null = row[3 * n : 3 * n + 3]
-            if _lossless([low, high]):
+            if lossless([low, high]):
                 found[i] = Ranges(fields[i].dataType, ((low, high),) if low is not None else (), bool(null))
         return tuple(found)
     for n, i in enumerate(wanted):
         values = {row[n] for row in rows}
         present = sorted(v for v in values if v is not None)
-        if _lossless(present):
+        if lossless(present):
             found[i] = Ranges(fields[i].dataType, tuple(_clustered(present, most)), None in values, tuple(present))
     return tuple(found)
 
 
-def _lossless(values: Sequence[Any]) -> bool:
+def encoded(column: Column, data_type: T.DataType) -> Column:
+    """Values of a type that has ranges, as they reach Python and stand in `Ranges.values`."""
+    encoding = _encoding(data_type)
+    assert encoding is not None
+    return encoding[0](column)
+
+
+def decoded(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+    """The values that reached Python so, as Arrow has them."""
+    if pa.types.is_date(data_type) or pa.types.is_timestamp(data_type):
+        return pa.array(values, pa.int32() if pa.types.is_date(data_type) else pa.int64()).cast(data_type)
+    return pa.array(values, data_type)
+
+
+def lossless(values: Sequence[Any]) -> bool:
     """Whether the values came over as they are: bytes that are no UTF-8 turn into U+FFFD on the way."""
     return not any(isinstance(v, str) and "\ufffd" in v for v in values)
 

@@ -13,14 +13,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake import estimate, explain, publish, view_changes, weights
-from lake.config import Config, ViewConfig
+from lake.config import ViewConfig
 from lake.definition import Definition
 from lake.edits import Edits, in_names, keyed, of_multiset
 from lake.errors import DefinitionError, InternalError, KeyViolationError, TargetError
-from lake.inputs import Inputs
-from lake.plan import RefreshPlan, plan
+from lake.inputs import Inputs, ViewPath, table_of
+from lake.plan import RefreshPlan, check_fingerprint, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import Target
+from lake.relations.cache import Cache
 from lake.relations.reading import Limits, Reading
 from lake.results import RefreshResult
 from lake.session import few_changes
@@ -33,20 +34,22 @@ from lake.view_table import FEED, Published, create, describe, open_log, publish
 class Refresh:
     """A view ready to be refreshed: its definition and the newest version of each of its sources, captured once.
 
-    `spark`: the view's own session; `rebuild`: compute it anew, whatever is published.
+    `spark`: the view's own session; `rebuild`: compute it anew, whatever is published; `cache`: what the real-time path keeps.
     """
 
-    config: Config
+    path: ViewPath
     spark: SparkSession
     definition: Definition
     inputs: Inputs
-    table: Table
     rebuild: bool
+    cache: Cache | None = None
 
     def run(self) -> RefreshResult:
         """Refresh once (its seconds are the caller's to count). Raises LostRaceError where another writer was first."""
         self._refuse_unwanted()
         current = published(self.spark, self.table) if not self.rebuild else self._published_or_foreign()
+        if self.path.eventual and (self.rebuild or current is None or current.stamp is None) and not self._reads_eventual:
+            return self._copied(current)
         decided = self._decided(current)
         if decided.mode == "none":
             return _result(decided)
@@ -58,8 +61,36 @@ class Refresh:
         return self._computed(current, decided)
 
     @property
+    def table(self) -> Table:
+        return self.path.table(self.definition.view)
+
+    @property
     def _view(self) -> ViewConfig:
-        return self.config.view(self.definition.view)
+        return self.path.config.view(self.definition.view)
+
+    @property
+    def _reads_eventual(self) -> bool:
+        return any(table.eventual for table in self.inputs.tables.values())
+
+    def _copied(self, current: Published | None) -> RefreshResult:
+        """A real-time table begins with the rows of the strong path, and with the snapshot that those answer for."""
+        definition = self.definition
+        strong = published(self.spark, table_of(self.path.config, definition.view))
+        if strong is None or strong.stamp is None:
+            raise TargetError(
+                f"View {definition.view!r} has not been built yet, and its real-time path begins with its rows. "
+                f'Run "lakejoin refresh {definition.view}" first.'
+            )
+        check_fingerprint(definition.view, strong.stamp.fingerprint, definition.fingerprint)
+        if current is None:
+            create(self.spark, self.table, self._view, definition)
+            current = published(self.spark, self.table)
+            assert current is not None
+        target = Target(self.spark, self.table, current.pinned.log, definition)
+        number, base = current.next_number, current.pinned.version.number
+        stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy")
+        rows = publish.publish_rows(target, stamp, strong.pinned.rows(), replace=True)
+        return _result(RefreshPlan(definition.view, "copy", None, stamp.snapshot, "the rows of the strong path"), rows)
 
     def _decided(self, current: Published | None) -> RefreshPlan:
         definition, until = self.definition, snapshot_of(self.inputs.pins)
@@ -89,13 +120,20 @@ class Refresh:
             self.inputs.base_snapshot(),
         )
         if decided.mode == "incremental":
+            assert since is not None
             with (
                 few_changes(self.spark) as end,
                 Reading(definition.catalyst, sources, limits=limits(self._view, definition, self.inputs, current), on_many=end) as reading,
                 self._broken_keys_named(reading),
             ):
+                if self.cache is not None:
+                    self.cache.begin(since, reading)
+                    reading.cache = self.cache
                 frame = view_changes.changes(definition, publish.held(current.pinned, reading), reading)
-                return self._published(target, stamp, reading, decided, frame)
+                result = self._published(target, stamp, reading, decided, frame)
+                if self.cache is not None:
+                    self.cache.end(decided.until)
+                return result
         with Reading(definition.catalyst, sources) as reading:
             self._refuse_broken_keys(reading)
             if decided.mode == "build":
@@ -132,19 +170,24 @@ class Refresh:
 
     def _refuse_unwanted(self) -> None:
         """Raise where the configuration forbids what this refresh would do, before anything is computed."""
-        if self._view.refresh_mode == "incremental":
-            found = explain.explain(self.definition, {})
-            if not found.incremental:
-                raise DefinitionError(
-                    f"View {self.definition.view!r} has `refresh_mode: incremental`, and is not incremental: {found.reason}. Nothing was "
-                    "written. Change the query, or set `refresh_mode: auto`."
-                )
+        found = explain.explain(self.definition, {})
+        if self.path.eventual and found.not_in_real_time:
+            raise DefinitionError(
+                f"View {self.definition.view!r} can't run in real time: {found.not_in_real_time}. Nothing was written. Change the query, "
+                "or leave it to the strong path."
+            )
+        if self._view.refresh_mode == "incremental" and not found.incremental:
+            raise DefinitionError(
+                f"View {self.definition.view!r} has `refresh_mode: incremental`, and is not incremental: {found.reason}. Nothing was "
+                "written. Change the query, or set `refresh_mode: auto`."
+            )
         scheme = unsafe_scheme(self.spark, urlparse(self.table.path or "").scheme)
-        if scheme and not self.config.single_writer:
+        if scheme and not self.path.config.single_writer:
             raise TargetError(f"Two writers at once could lose a commit of view {self.table}. Nothing was written. {safe_writes(scheme)}")
 
     def _refuse_broken_keys(self, reading: Reading) -> None:
-        declared = {t: self.config.tables[t].primary_key for t in self.definition.sources if t in self.config.tables}
+        tables = self.path.config.tables
+        declared = {t: tables[t].primary_key for t in self.definition.sources if t in tables}
         refuse_broken(self.definition, reading.sources, declared)
 
     @contextmanager

@@ -29,15 +29,21 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Table:
-    """Where a table is: a path or a catalog name, under the name that queries give it."""
+    """Where a table is: a path or a catalog name, under the name that queries give it. `eventual`: it is a view's real-time table."""
 
     label: str
     path: str | None
     name: str | None
     primary_key: tuple[str, ...] = ()
+    eventual: bool = False
 
     def __str__(self) -> str:
         return f"{self.label} ({self.path or self.name})"
+
+    @property
+    def anew(self) -> str:
+        """The command that makes a view's table anew."""
+        return f"lakejoin realtime {self.label} --reset" if self.eventual else f"lakejoin rebuild {self.label}"
 
     def log(self, spark: SparkSession) -> Log:
         """The table's log. Raises SourceError where there is no Delta table."""

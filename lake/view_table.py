@@ -93,7 +93,7 @@ def _commit(log: Log, table: Table, number: int) -> Commit:
     except (StopIteration, PySparkException) as error:
         raise TargetError(
             f"Version {number} of the table of view {table} is no longer in its log, so what was published last can't be read. "
-            f'Run "lakejoin rebuild {table.label}".'
+            f'Run "{table.anew}".'
         ) from error
 
 
@@ -102,7 +102,7 @@ def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
         if commit.changes_data and Stamp.from_json(commit.user_metadata) is None:
             raise TargetError(
                 f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}). Lakejoin can't "
-                f'know what it holds. Nothing was written. Run "lakejoin rebuild {table.label}" to make it exact again.'
+                f'know what it holds. Nothing was written. Run "{table.anew}" to make it exact again.'
             )
 
 
@@ -112,12 +112,29 @@ def schema(definition: Definition) -> T.StructType:
     return T.StructType(columns)
 
 
+_STRONG = {
+    FEED: "true",
+    "delta.logRetentionDuration": "interval 3650 days",  # the stamp is in the log only (trap 16)
+}
+_EVENTUAL = {  # a commit a second: its newest has the stamp, and nobody asks for an old one
+    FEED: "false",
+    "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+    "delta.checkpointInterval": "50",
+}
+
+
+def _kept(table: Table) -> dict[str, str]:
+    """The properties by which the tables of the two paths differ."""
+    return _EVENTUAL if table.eventual else _STRONG
+
+
 def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition) -> None:
     """Make the empty table. Its rows, and the stamp, come with the first publish."""
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.location(table.path) if table.path is not None else builder.tableName(str(table.name))
     builder = builder.addColumns(schema(definition))
-    for name, value in properties(view, definition).items():
+    for name, value in (_kept(table) | properties(view, definition)).items():
         builder = builder.property(name, value)
     if view.description:
         builder = builder.comment(view.description)
@@ -132,7 +149,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
 
 def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> None:
     """Bring the table's description and properties to what the configuration says now."""
-    wanted = {FEED: "true"} | _told(view, definition) | view.properties
+    wanted = {FEED: _kept(table)[FEED]} | _told(view, definition) | view.properties
     set_properties(spark, table, {k: v for k, v in wanted.items() if pinned.properties.get(k) != v})
     gone = [k for k in ("lakejoin.owner", "lakejoin.tags") if k in pinned.properties and k not in wanted]
     if gone:
@@ -185,8 +202,6 @@ def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
         "lakejoin.view": definition.view,
         "delta.columnMapping.mode": "name",
         "delta.enableDeletionVectors": "true",
-        FEED: "true",
-        "delta.logRetentionDuration": "interval 3650 days",  # the stamp is in the log only (trap 16)
     }
     names = schema(definition).names
     wanted = [*definition.key_names, *(view.cluster_by or ())]

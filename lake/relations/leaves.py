@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from lake import weights
 from lake.nodes import Attribute, Node, quoted
+from lake.ranges import Ranges
 from lake.relations.base import Relation
 from lake.relations.reading import Changes, Keys, Reading
 
@@ -48,9 +49,14 @@ class Source(Relation):
         """The table's columns that are read."""
         return [a.name for a in self._read]
 
+    @property
+    def read(self) -> tuple[Attribute, ...]:
+        """The same as attributes of this relation's."""
+        return self._read
+
     def snapshot(self, reading: Reading) -> DataFrame:
         whole = self._whole(reading)
-        return _named(reading.rows_among(self.name), self.output) if whole is None else whole.frame
+        return _named(reading.rows_among(self.name), self.output) if whole is None else whole.select(*self._own)
 
     def own_changes(self, reading: Reading) -> Changes | None:
         found = reading.changes_of_table(self.name, self.columns)
@@ -62,27 +68,41 @@ class Source(Relation):
         return reading.keep(weights.consolidate(changes.select(*self._own, weights.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is kept whole."""
-        whole = self._whole(reading)
-        if whole is not None:
-            return self.restricted(whole.frame, keys, reading) if exact else whole.frame
-        names = {a.id: a.name for a in self.node.output}
-        among = {names[e.attribute]: r for e, r in zip(keys.on, keys.ranges, strict=True) if e.attribute is not None and r is not None}
-        if not self.shared or len(among) != 1 or len(keys.on) != 1:
-            rows = _named(reading.rows_among(self.name, among), self.output)
-            return self.restricted(rows, keys, reading) if exact else rows
+        """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is kept whole.
+
+        On the real-time path rows of an earlier batch's keys come from its cache.
+        """
+
+        def exactly(some: Keys) -> DataFrame:
+            return self.restricted(self._near(some, reading), some, reading)
+
+        if reading.cache is not None:
+            cached = reading.cache.lookup(self, keys, reading, exactly)
+            if cached is not None:
+                return cached.select(*self._own)
+        among = self._among(keys)
+        if not self.shared or len(among) != 1 or len(keys.on) != 1 or self._whole(reading) is not None:
+            near = self._near(keys, reading).select(*self._own)
+            return self.restricted(near, keys, reading) if exact else near
         (column, ranges), *_ = among.items()
         table = (self.name, *self.columns, column, ranges.data_type)
-        found = reading.looked_up(
-            table,
-            keys,
-            lambda: self.restricted(_named(reading.rows_among(self.name, among), self._read), keys, reading),
-            lambda rows: self.restricted(rows.toDF(*[a.column for a in self._read]), keys, reading),
-        )
-        return found.toDF(*[a.column for a in self._read]).select(*self._own)
+        names = [a.column for a in self._read]
+        found = reading.looked_up(table, keys, lambda: exactly(keys), lambda rows: self.restricted(rows.toDF(*names), keys, reading))
+        return found.toDF(*names).select(*self._own)
 
-    def _whole(self, reading: Reading) -> Changes | None:
-        return reading.whole(self, lambda: _named(reading.sources.rows(self.name, {}), self.output), reading.sources.bytes(self.name))
+    def _near(self, keys: Keys, reading: Reading) -> DataFrame:
+        """The rows of those files that may hold some keys, in the columns that are read."""
+        whole = self._whole(reading)
+        return _named(reading.rows_among(self.name, self._among(keys)), self._read) if whole is None else whole
+
+    def _among(self, keys: Keys) -> dict[str, Ranges]:
+        names = {a.id: a.name for a in self.node.output}
+        return {names[e.attribute]: r for e, r in zip(keys.on, keys.ranges, strict=True) if e.attribute is not None and r is not None}
+
+    def _whole(self, reading: Reading) -> DataFrame | None:
+        size = reading.sources.bytes(self.name)
+        found = reading.whole(self, lambda: _named(reading.sources.rows(self.name, {}), self._read), size)
+        return None if found is None else found.frame
 
     @property
     def _own(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -125,6 +125,13 @@ class Sources(Protocol):
         """How many rows the table has at `until`, None where that is not known without reading them."""
 
 
+class Cache(Protocol):
+    """Rows that lookups found in earlier batches of the real-time path, moved on to `until` (relations/cache.py)."""
+
+    def lookup(self, source: Any, keys: Keys, reading: Reading, looked_up: Callable[[Keys], DataFrame], /) -> DataFrame | None:
+        """The rows of a source with one of the keys, None where such keys are not kept; `looked_up`: those of some keys, from the table."""
+
+
 SMALL = 1 << 20
 """A table of fewer bytes is read whole, once: looking keys up in it costs more jobs than it has files."""
 
@@ -148,6 +155,7 @@ class Reading:
     sources: Sources
     local_limit: int = 20_000
     limits: Limits = Limits()
+    cache: Cache | None = None
     on_many: Callable[[], None] | None = None
     recomputed: list[str] = field(default_factory=list)
     spent: int = 0

@@ -1,0 +1,62 @@
+"""A folder beside a table's data, for what is no row of it: Delta and its readers pass over names that start with an underscore."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from lake.scala import Java
+
+
+class Folder:
+    """Small text files, wherever Spark reads and writes."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.path = path
+        self._jvm = cast(Any, spark._jvm)
+        self._files = self._at("").getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+    def names(self) -> list[str]:
+        """The files in it, none where there is no folder."""
+        if not self._files.exists(self._at("")):
+            return []
+        return sorted(str(found.getPath().getName()) for found in self._files.listStatus(self._at("")))
+
+    def create(self, name: str, text: str) -> bool:
+        """Write a file that is not there yet; False where it is."""
+        try:
+            self._write(self._files.create(self._at(name), False), text)
+        except Py4JJavaError as error:
+            if "AlreadyExists" in error.java_exception.getClass().getName() or self._files.exists(self._at(name)):
+                return False
+            raise
+        return True
+
+    def replace(self, name: str, text: str) -> None:
+        """Write a file, over one that is there."""
+        self._write(self._files.create(self._at(name), True), text)
+
+    def read(self, name: str) -> str:
+        """A file's text, empty where there is no such file."""
+        if not self._files.exists(self._at(name)):
+            return ""
+        stream = self._files.open(self._at(name))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        self._files.delete(self._at(name), False)
+
+    def _at(self, name: str) -> Java:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}".rstrip("/"))
+
+    def _write(self, stream: Java, text: str) -> None:
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()

@@ -1,0 +1,111 @@
+"""`lakejoin realtime`: the paths that were asked for, told of as they go, ended by signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from lake.deltafolder import Folder
+from lake.errors import ConfigError
+from lake.lakehouse import Lakehouse
+from lake.realtime.lease import FOLDER, RUNNING, holds, newest
+from lake.realtime.metrics import Metrics, serve
+from lake.realtime.run import RealtimePath, run_all
+from lake.results import RefreshResult
+
+_TOLD_EVERY = 10.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says. `metrics_port`: None for no Prometheus."""
+
+    available_now: bool = False
+    reset: bool = False
+    metrics_port: int | None = None
+    metrics_address: str = "127.0.0.1"
+    as_json: bool = False
+
+
+def run(lake: Lakehouse, view: str | None, options: Options) -> int:
+    """Run one view's real-time path, or (None) those of all views with `realtime: true`, until they end; returns the exit code."""
+    eventual, stop, teller = lake.on("eventual"), threading.Event(), _Teller(options.as_json)
+    views = [view] if view is not None else [name for name, found in lake.config.views.items() if found.realtime is not None]
+    if not views:
+        raise ConfigError("No view of the configuration has `realtime: true`.")
+    paths = [RealtimePath(eventual, name, stop, options.available_now, teller.batch) for name in eventual.in_order(views)]
+    if options.metrics_port is not None:
+        port = serve([path.metrics for path in paths], options.metrics_address, options.metrics_port)
+        print(f"metrics at http://{options.metrics_address}:{port}/metrics", file=sys.stderr, flush=True)
+    with _ended_by_signals(stop):
+        code = run_all(paths, options.reset)
+    for path in paths:
+        teller.end(path.metrics)
+    return code
+
+
+@dataclass
+class _Teller:
+    """A line for each batch as JSON; for people one every few seconds, and what went wrong."""
+
+    as_json: bool
+    told: dict[str, float] = field(default_factory=dict)
+
+    def batch(self, metrics: Metrics, result: RefreshResult) -> None:
+        if self.as_json:
+            print(json.dumps({**metrics.to_json(), "batch": result.to_json()}, default=str), flush=True)
+        elif time.monotonic() - self.told.get(metrics.view, -_TOLD_EVERY) >= _TOLD_EVERY:
+            self.told[metrics.view] = time.monotonic()
+            print(_line(metrics), flush=True)
+
+    def end(self, metrics: Metrics) -> None:
+        if metrics.error:
+            print(f"lakejoin: {metrics.error}", file=sys.stderr, flush=True)
+        if self.as_json:
+            print(json.dumps(metrics.to_json(), default=str), flush=True)
+        else:
+            print(f"{_line(metrics)}; {metrics.state}", flush=True)
+
+
+def _line(metrics: Metrics) -> str:
+    latency = metrics.latency(0.95)
+    shown = ", ".join(f"{source}@{version}" for source, version in sorted(metrics.versions.items())) or "nowhere yet"
+    hits = ", ".join(f"{source} {rate:.0%}" for source, rate in metrics.hit_rates.items())
+    parts = [
+        f"{metrics.view}: at {shown}",
+        f"{metrics.batches:,} batches, {metrics.rows_in:,} rows in, {metrics.rows_out:,} out",
+        f"latency p95 {latency:.1f} s" if latency is not None else "",
+        f"cache hits {hits}" if hits else "",
+        f"{metrics.backlog_versions:,} versions waiting" if metrics.backlog_versions else "",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+@contextmanager
+def _ended_by_signals(stop: threading.Event) -> Iterator[None]:
+    """Within it SIGTERM and SIGINT set the event instead of ending the process."""
+    numbers = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def states(lake: Lakehouse, views: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What each view's real-time path said last, and whether it `running` is so; nothing of views that have none."""
+    found = {}
+    for view in views:
+        log = lake.on("eventual").table_log(view)
+        if log is not None:
+            _, said = newest(Folder(lake.spark, f"{log.path}/{FOLDER}"))
+            found[view] = {**said, "state": said["state"] if holds(said) or said["state"] not in RUNNING else "killed"} if said else {}
+    return found

@@ -1,0 +1,132 @@
+"""What a view's real-time path says of itself: as JSON, as Prometheus text, and in `lakejoin status`."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lake.realtime.steps import Step
+from lake.relations.cache import Cache
+from lake.results import RefreshResult
+
+_WINDOW = 1_000
+_COUNTERS = {
+    "batches": "Batches committed",
+    "rows_in": "Changed rows of sources that were read",
+    "rows_out": "Rows of the view inserted and deleted",
+    "failures": "Batches that failed",
+}
+_GAUGES = {
+    "in_flight_rows": "Changed rows of sources in the batch under way, by estimate",
+    "blocked_rows": "Changed rows that wait for a later batch, as far as was looked, by estimate",
+    "backlog_versions": "Versions of sources that wait for a later batch",
+    "batch_seconds": "Seconds that the last batch took",
+    "cached_keys": "Keys whose rows are kept",
+}
+_SHARES = (0.5, 0.95, 0.99)
+
+
+@dataclass
+class Metrics:
+    """One view's numbers since its path was started. Latencies are seconds from a source's commit to the view's, of the last commits."""
+
+    view: str
+    state: str = "running"
+    error: str = ""
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    failures: int = 0
+    in_flight_rows: int = 0
+    blocked_rows: int = 0
+    backlog_versions: int = 0
+    batch_seconds: float = 0.0
+    cached_keys: int = 0
+    lookups: dict[str, tuple[int, int]] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+
+    def begin(self, step: Step) -> None:
+        """A batch has chosen its versions."""
+        self.in_flight_rows, self.blocked_rows = sum(taken.rows for taken in step.taken), step.blocked
+        self.backlog_versions = step.waiting
+
+    def end(self, step: Step, result: RefreshResult, cache: Cache | None) -> None:
+        """A batch was committed, or had nothing to do."""
+        self.begin(step)
+        self.in_flight_rows = 0
+        self.versions = dict(result.until)
+        if result.mode == "none":
+            return
+        self.batches += 1
+        self.rows_in += result.changes_read if result.changes_read is not None else sum(taken.rows for taken in step.taken)
+        self.rows_out += result.rows_inserted + result.rows_deleted
+        self.batch_seconds = result.seconds
+        now = time.time()
+        self.latencies.extend(now - taken.committed for taken in step.taken)
+        if cache is not None:
+            self.cached_keys = len(cache)
+            self.lookups = {source: (cache.hits[source], cache.misses[source]) for source in cache.sizes}
+
+    def latency(self, share: float) -> float | None:
+        """The latency that this share of the commits does not exceed; None before the first."""
+        ordered = sorted(self.latencies)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
+
+    @property
+    def hit_rates(self) -> dict[str, float]:
+        """By source, which share of the looked-up keys cost no read of the table."""
+        return {source: hits / (hits + misses) for source, (hits, misses) in self.lookups.items() if hits + misses}
+
+    def to_json(self) -> dict[str, Any]:
+        numbers = {name: getattr(self, name) for name in ("view", "state", *_COUNTERS, *_GAUGES)}
+        latency = {f"p{share * 100:.0f}": self.latency(share) for share in _SHARES}
+        lookups = {source: {"keys": hits + misses, "hits": hits} for source, (hits, misses) in self.lookups.items()}
+        rates = {"hit_rates": self.hit_rates, "lookups": lookups, "latency_seconds": latency, "versions": self.versions}
+        return {**numbers, **rates, **({"error": self.error} if self.error else {})}
+
+
+class Exported(Collector):
+    """All views' metrics as Prometheus scrapes them."""
+
+    def __init__(self, metrics: Sequence[Metrics]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        for name, text in _COUNTERS.items():
+            yield _family(CounterMetricFamily(f"lakejoin_realtime_{name}", text, labels=["view"]), self._of(name))
+        for name, text in _GAUGES.items():
+            yield _family(GaugeMetricFamily(f"lakejoin_realtime_{name}", text, labels=["view"]), self._of(name))
+        failed = (([m.view], float(m.state == "failed")) for m in self._metrics)
+        yield _family(GaugeMetricFamily("lakejoin_realtime_failed", "Whether the view has failed", labels=["view"]), failed)
+        latency = GaugeMetricFamily("lakejoin_realtime_latency_seconds", "Source commit to the view's", labels=["view", "quantile"])
+        found = (([m.view, str(s)], value) for m in self._metrics for s in _SHARES if (value := m.latency(s)) is not None)
+        yield _family(latency, found)
+        for i, (name, text) in enumerate((("hits", "Keys found among those kept"), ("misses", "Keys looked up in the table"))):
+            family = CounterMetricFamily(f"lakejoin_realtime_cache_{name}", text, labels=["view", "source"])
+            yield _family(family, (([m.view, s], float(counts[i])) for m in self._metrics for s, counts in m.lookups.items()))
+
+    def _of(self, name: str) -> Iterator[tuple[list[str], float]]:
+        return (([m.view], float(getattr(m, name))) for m in self._metrics)
+
+
+def _family(family: Any, values: Iterable[tuple[list[str], float]]) -> Metric:
+    for labels, value in values:
+        family.add_metric(labels, value)
+    found: Metric = family
+    return found
+
+
+def serve(metrics: Sequence[Metrics], address: str, port: int) -> int:
+    """Answer Prometheus at http://address:port/metrics until the process ends; returns the port (0: one that is free)."""
+    registry = CollectorRegistry()
+    registry.register(Exported(metrics))
+    server, _ = start_http_server(port, address, registry)
+    return int(server.server_port)

@@ -1,0 +1,243 @@
+"""Rows that lookups found, kept from batch to batch of the real-time path: a bounded part of a source table, by key.
+
+What is kept of a key is all rows that the table has of it, none among them. It is built by lookups alone, which the changes of the other
+sides of joins drive, and moved on by the table's own changes, before the first lookup of a batch:
+
+    rows kept of a key at until = rows kept of it at since + changes of the table with that key
+
+so that a lookup answered from here is one in the table at `until`. The keys used longest ago go first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from lake import weights
+from lake.nodes import Attribute, Expression
+from lake.ranges import decoded, encoded, lossless, of_frame
+from lake.relations.reading import Keys, Reading
+from lake.snapshots import Snapshot
+
+_KEY = "k"
+_MOST_ROWS = 1_000
+"""A key with more rows is looked up each time: it would take the place of many."""
+Row = tuple[Any, ...]
+_Counted = dict[Hashable, tuple[Row, int]]
+
+
+class KeyedRows:
+    """The rows of some keys of one table, at most so many keys: those used last. No Spark."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._rows: OrderedDict[Hashable, _Counted] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._rows
+
+    def find(self, wanted: Iterable[Hashable]) -> tuple[list[Row], list[Hashable]]:
+        """The rows of those keys that are kept, and the keys that are not."""
+        found: list[Row] = []
+        missing = []
+        for key in wanted:
+            held = self._rows.get(key)
+            if held is None:
+                missing.append(key)
+                continue
+            self._rows.move_to_end(key)
+            found += [row for row, count in held.values() for _ in range(count)]
+        return found, missing
+
+    def fill(self, keys: Iterable[Hashable], rows: Iterable[tuple[Hashable, Row]]) -> None:
+        """Keep what a lookup of keys found; a key of many rows is not kept."""
+        made: dict[Hashable, _Counted] = {key: {} for key in keys}
+        for key, row in rows:
+            _count(made[key], row, 1)
+        for key, held in made.items():
+            if sum(count for _, count in held.values()) <= _MOST_ROWS:
+                self._rows[key] = held
+                self._rows.move_to_end(key)
+        while len(self._rows) > self.most:
+            self._rows.popitem(last=False)
+
+    def apply(self, changes: Iterable[tuple[Hashable, Row, int]]) -> None:
+        """Move the kept keys on by the table's weighted rows. A key whose rows don't add up, or are many now, is not kept any more."""
+        for key, row, weight in changes:
+            held = self._rows.get(key)
+            if held is not None and (not _count(held, row, weight) or len(held) > _MOST_ROWS):
+                del self._rows[key]
+
+    def clear(self) -> None:
+        self._rows.clear()
+
+
+class _Table(Protocol):
+    """What the cache asks of a source relation (leaves.Source)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def read(self) -> Sequence[Attribute]: ...
+
+
+@dataclass
+class _Side:
+    """The rows kept of one table for lookups by one key."""
+
+    source: str
+    columns: list[str]
+    names: list[str]
+    on: Expression
+    schema: T.StructType
+    rows: KeyedRows
+
+
+@dataclass
+class Cache:
+    """All that one view's real-time path keeps of its sources. `sizes`: keys by source; `at`: the snapshot that the rows are of."""
+
+    sizes: Mapping[str, int]
+    at: Snapshot | None = None
+    hits: Counter[str] = field(default_factory=Counter)
+    misses: Counter[str] = field(default_factory=Counter)
+    _sides: dict[object, _Side | None] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(len(side.rows) for side in self._sides.values() if side is not None)
+
+    def begin(self, since: Snapshot, reading: Reading) -> None:
+        """Move on what is kept from `since` by this reading's changes; nothing is kept where it is of another snapshot."""
+        if self.at != since:
+            self.clear()
+        self.at = None
+        for side in self._sides.values():
+            if side is not None and len(side.rows):
+                self._advance(side, reading)
+
+    def end(self, until: Snapshot) -> None:
+        """What is kept is of this snapshot now; after a batch that failed nothing is."""
+        self.at = until
+
+    def clear(self) -> None:
+        for side in self._sides.values():
+            if side is not None:
+                side.rows.clear()
+
+    def lookup(self, source: _Table, keys: Keys, reading: Reading, looked_up: Callable[[Keys], DataFrame]) -> DataFrame | None:
+        """The rows (in the columns `source.read`) with one of the keys; None where such keys are not kept.
+
+        `looked_up`: exactly the rows of some keys, from the table.
+        """
+        wanted = keys.values
+        if wanted is None or not keys.local or source.name not in self.sizes or len(wanted) > self.sizes[source.name]:
+            return None
+        side = self._side(source, keys, looked_up)
+        if side is None:
+            return None
+        found, missing = side.rows.find(wanted)
+        self.hits[source.name] += len(wanted) - len(missing)
+        self.misses[source.name] += len(missing)
+        if missing:
+            table = looked_up(keys if len(missing) == len(wanted) else _only(keys, missing, reading))
+            read = _read(table, side, reading)
+            if read is None:
+                self._drop(side)
+                return None
+            side.rows.fill(missing, [(key, row) for key, row, _ in read])
+            found += [row for _, row, _ in read]
+        return _frame(found, side, reading)
+
+    def _side(self, source: _Table, keys: Keys, looked_up: Callable[[Keys], DataFrame]) -> _Side | None:
+        on = keys.on[0]
+        known = (source.name, *source.columns, str(on), on.attribute)
+        if known not in self._sides:
+            names = [a.column for a in source.read]
+            schema = looked_up(keys).select(*names).schema
+            rows = KeyedRows(self.sizes[source.name])
+            side = _Side(source.name, source.columns, names, on, schema, rows)
+            self._sides[known] = side if _kept(schema) else None
+        return self._sides[known]
+
+    def _advance(self, side: _Side, reading: Reading) -> None:
+        changes = reading.changes_of_table(side.source, side.columns)
+        if changes is None:
+            return
+        if not changes.local:
+            side.rows.clear()
+            return
+        read = _read(changes.frame.toDF(*side.names, weights.WEIGHT), side, reading)
+        if read is None:
+            self._drop(side)
+        else:
+            side.rows.apply(read)
+
+    def _drop(self, side: _Side) -> None:
+        """Keep nothing of a side from now on."""
+        self._sides = {known: None if kept is side else kept for known, kept in self._sides.items()}
+
+
+def _read(frame: DataFrame, side: _Side, reading: Reading) -> list[tuple[Hashable, Row, int]] | None:
+    """(key as `keys.values` has it, row, weight) of each row; None where a value would not come back as it was."""
+    rows = reading.catalyst.project(frame, {_KEY: side.on}, keep=True)
+    plain = [_plain(f).alias(f.name) for name in (*side.names, _KEY) for f in rows.schema.fields if f.name == name]
+    weight = F.col(weights.WEIGHT) if weights.is_weighted(frame) else F.lit(1).alias(weights.WEIGHT)
+    found: list[Row] = [tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in rows.select(*plain, weight).collect()]
+    if not lossless([value for row in found for value in row]):
+        return None
+    return [(row[-2], row[:-2], row[-1]) for row in found]
+
+
+def _plain(field: T.StructField) -> Column:
+    """A column as numbers, strings and bytes: local rows are then read without a job, and no time zone of Python's is asked."""
+    column = F.col(field.name)
+    return encoded(column, field.dataType) if isinstance(field.dataType, T.DateType | T.TimestampType) else column
+
+
+def _kept(schema: T.StructType) -> bool:
+    """Whether such rows can go through Python and come back bit by bit."""
+    types = [f.dataType for f in schema]
+    return all(isinstance(t, _KEPT) and (not isinstance(t, T.StringType) or t.collation == "UTF8_BINARY") for t in types)
+
+
+_KEPT = (T.IntegralType, T.FractionalType, T.StringType, T.BooleanType, T.BinaryType, T.DateType, T.TimestampType)
+
+
+def _count(held: _Counted, row: Row, weight: int) -> bool:
+    """Add a row so many times; whether there are not fewer than none of it now."""
+    identity = tuple(repr(value) if isinstance(value, float) else value for value in row)  # NaN is itself, -0.0 is not 0.0
+    _, count = held.get(identity, (row, 0))
+    held.pop(identity, None)
+    if count + weight:
+        held[identity] = row, count + weight
+    return count + weight >= 0
+
+
+def _frame(rows: Sequence[Row], side: _Side, reading: Reading) -> DataFrame:
+    schema = to_arrow_schema(side.schema, timezone="UTC")
+    columns = list(zip(*rows, strict=True)) or [()] * len(side.names)
+    arrays = [decoded(values, f.type) for values, f in zip(columns, schema, strict=True)]
+    return reading.catalyst.spark.createDataFrame(pa.Table.from_arrays(arrays, names=side.names), side.schema)
+
+
+def _only(keys: Keys, some: Sequence[Hashable], reading: Reading) -> Keys:
+    """Some of the keys."""
+    ranges = keys.ranges[0]
+    assert ranges is not None
+    schema = T.StructType([T.StructField("k0", ranges.data_type)])
+    values = decoded(some, to_arrow_schema(schema, timezone="UTC")[0].type)
+    frame = reading.catalyst.spark.createDataFrame(pa.Table.from_arrays([values], names=["k0"]), schema)
+    return replace(keys, frame=frame, ranges=of_frame(frame, True))

@@ -1,0 +1,242 @@
+"""The real-time path over histories: once it has drained it is the strong view and the query from scratch."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lake import Lakehouse
+from lake.errors import DefinitionError, TargetError
+from lake.realtime.run import RealtimePath
+from tests.lakes import TestLake, multiset
+
+JOIN = "SELECT l.id, l.k, l.x, r.id AS rid, r.y FROM l JOIN r ON l.k = r.k"
+OUTER = "SELECT l.id, l.k, l.x, r.y FROM l LEFT JOIN r ON l.k = r.k AND r.y > 0"
+SUMS = "SELECT r.k, count(*) AS n, sum(l.x) AS s, max(r.y) AS m FROM l JOIN r ON l.k = r.k GROUP BY r.k"
+ANTI = "SELECT l.id, l.x FROM l LEFT ANTI JOIN r ON l.k = r.k"
+LEFT = "SELECT * FROM VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30), (4, NULL, 40), (4, NULL, 40), (5, 3, 50) t(id, k, x)"
+RIGHT = "SELECT * FROM VALUES (1, 1, 5), (2, 1, -6), (3, 2, 7), (4, NULL, 8) t(id, k, y)"
+TYPES = """SELECT 1 AS k, CAST(1 AS TINYINT) AS a, 1.10BD AS b, double('NaN') AS c, -0.0D AS d, DATE'0031-01-01' AS e,
+           TIMESTAMP'1900-01-01 00:00:00.000001Z' AS f, X'00FF' AS g, 'ä' AS h, CAST(NULL AS STRING) AS i, true AS j"""
+HISTORY = (
+    ["INSERT INTO {l} VALUES (6, 1, 60), (7, 9, 70)"],
+    ["UPDATE {l} SET k = 2 WHERE id = 1", "UPDATE {r} SET k = 2 WHERE id = 1"],  # both sides of a pair move together
+    ["DELETE FROM {r} WHERE k = 2", "INSERT INTO {r} VALUES (3, 2, 7), (9, 9, 9)"],  # a row goes and comes back
+    ["INSERT INTO {l} VALUES (8, 9, 80), (8, 9, 80)", "DELETE FROM {l} WHERE id = 8", "INSERT INTO {l} VALUES (8, 9, 81)"],
+    ["UPDATE {r} SET y = -y", "UPDATE {l} SET x = x + 1 WHERE k = 9"],
+    ["DELETE FROM {l} WHERE k IS NULL", "INSERT INTO {r} VALUES (NULL, 3, 0), (NULL, 3, 0)"],
+    [],
+    ["DELETE FROM {r}"],
+    ["INSERT INTO {r} VALUES (1, 1, 5), (1, 2, 5), (1, 3, 5)"],
+)
+
+
+def made(lake: TestLake, query: str = JOIN, **realtime: Any) -> Lakehouse:
+    """The lake with both tables and the view built; on the real-time path."""
+    lake.table("l", LEFT)
+    lake.table("r", RIGHT)
+    lake.view("v", query, realtime=realtime or True)
+    lake.refresh("v")
+    return lake.open.on("eventual")
+
+
+def drained(eventual: Lakehouse, view: str = "v", reset: bool = False) -> RealtimePath:
+    """The view's path, run until it has processed what is there."""
+    path = RealtimePath(eventual, view, threading.Event(), drain=True)
+    path.run(reset)
+    return path
+
+
+def assert_right(lake: TestLake, eventual: Lakehouse, view: str = "v") -> None:
+    """The real-time rows are the query's, by Python's own comparison and by verify."""
+    assert multiset(lake.open.read(view, consistency="eventual")) == lake.truth(view)
+    assert eventual.verify(view).exact
+
+
+def test_after_each_drain_the_path_holds_what_the_query_gives_cached_or_not(lake: TestLake) -> None:
+    """The same histories for five views; a cache of two keys has to forget, and one that is off changes no row."""
+    made(lake, JOIN, cache={"left_size": 2, "right_size": 2})
+    for name, query, cache in (("j", JOIN, False), ("o", OUTER, True), ("s", SUMS, True), ("a", ANTI, True)):
+        lake.view(name, query, realtime={"cache": {"enabled": cache}})
+        lake.refresh(name)
+    eventual = lake.open.on("eventual")
+    for first, last in ((0, 1), (1, 2), (2, 5), (5, 9)):
+        for text in (text for statements in HISTORY[first:last] for text in statements):
+            lake.sql(text)
+        for view in lake.views:
+            path = drained(eventual, view)
+            assert (path.exit_code, path.metrics.error) == (0, "")
+            assert multiset(eventual.read(view)) == lake.truth(view)
+    assert all(eventual.verify(view).exact for view in lake.views)
+    kept = {view: eventual.cache_of(view) for view in lake.views}
+    assert {view for view, cache in kept.items() if cache is None} == {"j"}
+    assert all(sum(cache.misses.values()) for cache in kept.values() if cache is not None)
+
+
+def test_it_begins_with_the_strong_paths_rows_and_both_go_on(lake: TestLake) -> None:
+    eventual = made(lake)
+    lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
+    first = eventual.refresh("v")
+    assert (first.mode, dict(first.until)) == ("copy", {"l": 0, "r": 0})
+    assert multiset(eventual.read("v")) == multiset(lake.open.read("v"))
+    drained(eventual)
+    lake.sql("DELETE FROM {r} WHERE id = 2")
+    lake.refresh("v")
+    drained(eventual)
+    assert multiset(eventual.read("v")) == multiset(lake.open.read("v")) == lake.truth("v")
+
+
+def test_a_cached_key_costs_no_read_of_the_table(lake: TestLake) -> None:
+    eventual = made(lake)
+    drained(eventual)
+    for i in range(3):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
+        drained(eventual)
+    found = eventual.cache_of("v")
+    assert found is not None
+    assert (found.misses["r"], found.hits["r"]) == (1, 2)
+    lake.sql("UPDATE {r} SET y = 99 WHERE id = 1")  # the other side's change moves on what is kept
+    lake.sql("INSERT INTO {l} VALUES (20, 1, 1)")
+    drained(eventual)
+    assert (found.misses["r"], found.hits["r"]) == (1, 3)
+    assert_right(lake, eventual)
+
+
+def test_rows_of_every_type_come_out_of_the_cache_as_they_went_in(lake: TestLake) -> None:
+    lake.table("l", "SELECT 1 AS id, 1 AS k")
+    lake.table("r", TYPES)
+    lake.table("n", "SELECT 1 AS k, TIMESTAMP_NTZ'2024-03-31 02:30:00' AS t, array(1, NULL) AS s, decode(X'FF', 'ISO-8859-1') AS u")
+    lake.view("v", "SELECT l.id, r.* FROM l JOIN r ON l.k = r.k")
+    lake.view("w", "SELECT l.id, n.* FROM l JOIN n ON l.k = n.k")
+    for view in lake.views:
+        lake.refresh(view)
+    eventual = lake.open.on("eventual")
+    for i in range(2, 5):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({i}, 1)")
+        for view in lake.views:
+            assert drained(eventual, view).metrics.error == ""
+            assert multiset(eventual.read(view)) == lake.truth(view)
+    cached, other = eventual.cache_of("v"), eventual.cache_of("w")
+    assert cached is not None
+    assert other is not None
+    assert cached.hits["r"] == 2
+    assert not other.hits["n"]  # no way through Python and back for some of its types
+
+
+def test_a_backlog_is_caught_up_in_steps_none_larger_than_the_buffer(lake: TestLake) -> None:
+    eventual = made(lake, buffer_capacity=3)
+    drained(eventual)
+    for i in range(6):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1), ({20 + i}, 2, 2)")
+    batches: list[Counter[Any]] = []
+    path = RealtimePath(eventual, "v", threading.Event(), drain=True, on_batch=lambda m, r: batches.append(multiset(eventual.read("v"))))
+    path.run()
+    assert len(batches) == 6
+    assert_right(lake, eventual)
+
+
+def test_a_view_that_would_be_recomputed_does_not_run_in_real_time(lake: TestLake) -> None:
+    eventual = made(lake, "SELECT l.id, r.y FROM l LEFT JOIN r ON l.x < r.y")
+    assert not eventual.explain("v").to_json()["realtime"]
+    with pytest.raises(DefinitionError, match=r"can't run in real time.*no equality"):
+        eventual.refresh("v")
+
+
+def test_a_view_that_was_never_built_has_nothing_to_begin_with(lake: TestLake) -> None:
+    lake.table("l", LEFT)
+    lake.view("v", "SELECT id FROM l", realtime=True)
+    with pytest.raises(TargetError, match="lakejoin refresh v"):
+        lake.open.on("eventual").refresh("v")
+
+
+def test_a_source_that_was_replaced_stops_it_until_it_is_reset(lake: TestLake) -> None:
+    eventual = made(lake)
+    drained(eventual)
+    shutil.rmtree(lake.path("l"))
+    lake.table("l", "SELECT 1 AS id, 1 AS k, 1 AS x")
+    eventual = lake.open.on("eventual")
+    path = drained(eventual)
+    assert path.exit_code == 2
+    assert "was replaced" in path.metrics.error
+    assert "lakejoin realtime v --reset" in path.metrics.error
+    lake.open.rebuild("v")
+    assert drained(eventual, reset=True).exit_code == 0
+    assert_right(lake, eventual)
+
+
+def test_an_edited_query_is_refused_until_it_is_reset(lake: TestLake) -> None:
+    eventual = made(lake)
+    drained(eventual)
+    lake.view("v", JOIN + " WHERE l.x > 10", realtime=True)
+    eventual = lake.open.on("eventual")
+    path = drained(eventual)
+    assert path.exit_code == 2
+    assert "--reset" in path.metrics.error
+    lake.open.rebuild("v")
+    assert drained(eventual, reset=True).exit_code == 0
+    assert_right(lake, eventual)
+
+
+def test_somebody_elses_write_to_the_table_stops_it(lake: TestLake) -> None:
+    eventual = made(lake)
+    drained(eventual)
+    lake.sql("DELETE FROM delta.`" + lake.path("views/v__realtime") + "` WHERE id = 1")
+    lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
+    path = drained(eventual)
+    assert path.exit_code == 2
+    assert "lakejoin realtime v --reset" in path.metrics.error
+    assert drained(eventual, reset=True).exit_code == 0
+    drained(eventual)
+    assert_right(lake, eventual)
+
+
+def test_views_on_views_run_in_real_time_together(lake: TestLake) -> None:
+    eventual = made(lake)
+    lake.view("w", "SELECT v.k, count(*) AS n FROM v JOIN r ON v.rid = r.id GROUP BY v.k", realtime=True)
+    lake.refresh("w")
+    eventual = lake.open.on("eventual")
+    for statements in HISTORY[:3]:
+        for text in statements:
+            lake.sql(text)
+        for view in eventual.in_order(["w", "v"]):
+            assert drained(eventual, view).metrics.error == ""
+        lake.open.refresh_all()
+        assert multiset(eventual.read("w")) == multiset(lake.open.read("w"))
+        assert eventual.verify("w").exact
+
+
+def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lake.realtime.upkeep as upkeep
+
+    monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
+    monkeypatch.setattr(upkeep, "_TOO_MANY_FILES", 3)
+    eventual = made(lake)
+    for i in range(4):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
+        lake.sql(f"INSERT INTO {{l}} VALUES ({20 + i}, 1, 1)")
+        drained(eventual)
+    log = eventual.table_log("v")
+    assert log is not None
+    stopped = threading.Event()
+    path = RealtimePath(eventual, "v", stopped, on_batch=lambda m, r: stopped.set())
+    lake.sql("INSERT INTO {l} VALUES (30, 1, 1)")
+    path.run()
+    assert log.head().files < 5
+    drained(eventual)
+    assert_right(lake, eventual)
+
+
+def test_metrics_are_kept_beside_the_table(lake: TestLake, tmp_path: Path) -> None:
+    from lake.realtime.command import states
+
+    eventual = made(lake)
+    lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
+    drained(eventual)
+    said = states(lake.open, ["v"])["v"]
+    assert (said["state"], said["batches"], said["rows_in"], said["versions"]) == ("stopped", 1, 1, {"l": 1, "r": 0})
+    assert 0 < said["latency_seconds"]["p95"] < 120

@@ -1,0 +1,74 @@
+"""How far a batch goes: whole commits, oldest first, within its bounds, one at least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lake.realtime.steps import Step, Taken
+from lake.snapshots import Snapshot, Version
+
+
+class _Commit:
+    def __init__(self, number: int, seconds: float, rows: int, files: int = 1) -> None:
+        self.number, self.timestamp = number, int(seconds * 1000)
+        self.files = tuple(_File(f"{number}-{i}", rows if i == 0 else 0) for i in range(files))
+
+
+class _File:
+    def __init__(self, path: str, rows: int, added: bool = True) -> None:
+        self.path, self.rows, self.added, self.bytes = path, rows, added, 64
+
+
+class _Head:
+    """A pinned table with these commits after version 0."""
+
+    def __init__(self, *commits: _Commit) -> None:
+        self.commits_, self.log = commits, self
+        self.version = Version("t", len(commits))
+
+    def commits(self, since: int, until: int) -> Any:
+        return iter(c for c in self.commits_ if since < c.number <= until)
+
+
+def chosen(rows: int, files: int = 100, **heads: _Head) -> tuple[dict[str, int], Step]:
+    step = Step(Snapshot({name: Version("t", 0) for name in heads}), rows, files)
+    return step(heads), step  # type: ignore[arg-type]
+
+
+def test_all_is_taken_where_it_fits() -> None:
+    until, step = chosen(10, a=_Head(_Commit(1, 1, 4), _Commit(2, 2, 6)), b=_Head())
+    assert until == {"a": 2, "b": 0}
+    assert (step.waiting, step.blocked) == (0, 0)
+
+
+def test_the_oldest_commits_of_all_sources_come_first() -> None:
+    until, step = chosen(5, a=_Head(_Commit(1, 1, 2), _Commit(2, 4, 2)), b=_Head(_Commit(1, 2, 2), _Commit(2, 3, 2)))
+    assert until == {"a": 1, "b": 1}
+    assert [(t.source, t.version) for t in step.taken] == [("a", 1), ("b", 1)]
+    assert (step.waiting, step.blocked) == (2, 2)
+
+
+def test_a_commit_larger_than_a_batch_is_taken_alone() -> None:
+    until, step = chosen(5, a=_Head(_Commit(1, 1, 50), _Commit(2, 2, 1)))
+    assert until == {"a": 1}
+    assert step.waiting == 1
+
+
+def test_files_are_bounded_too() -> None:
+    assert chosen(100, files=3, a=_Head(_Commit(1, 1, 1, files=2), _Commit(2, 2, 1, files=2)))[0] == {"a": 1}
+
+
+def test_a_clock_that_falls_back_does_not_reorder_commits() -> None:
+    until, step = chosen(2, a=_Head(_Commit(1, 9, 1), _Commit(2, 1, 1)), b=_Head(_Commit(1, 5, 1)))
+    assert until == {"a": 1, "b": 1}
+    assert step.taken[-1] == Taken("a", 1, 9.0, 1, 1)
+
+
+def test_rows_marked_as_deleted_are_counted_once() -> None:
+    commit = _Commit(1, 1, 0)
+    commit.files = (_File("f", 90), _File("f", 100, added=False))
+    assert chosen(1000, a=_Head(commit))[1].taken[0].rows == 10
+
+
+def test_nothing_is_chosen_before_the_view_is_there() -> None:
+    assert Step(None, 1, 1)({"a": _Head(_Commit(1, 1, 1))}) == {}  # type: ignore[dict-item]
