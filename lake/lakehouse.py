@@ -35,7 +35,6 @@ from lake.relations.cache import Cache
 from lake.relations.reading import Limits
 from lake.results import Differences, Explanation, RefreshResult, SourceStatus
 from lake.session import make_session, own_session
-from lake.snapshots import Snapshot
 from lake.stamp import Stamp
 from lake.tables import Table, expires_in, pin_at, reason, way_of
 from lake.view_table import Published, open_log, published, visible
@@ -175,10 +174,10 @@ class Lakehouse:
 
     # -- for the real-time path ---------------------------------------------------------------------------------------
 
-    def snapshot(self, view: str) -> Snapshot | None:
-        """The snapshot that the view's rows answer for, None where it was never built. Raises TargetError."""
+    def stamp(self, view: str) -> Stamp | None:
+        """What the view's rows were published with last, None where it was never built. Raises TargetError."""
         current = published(self.spark, self._view_table(view))
-        return current.stamp.snapshot if current is not None and current.stamp is not None else None
+        return current.stamp if current is not None else None
 
     def table_log(self, view: str) -> Log | None:
         """The log of the view's table, None where there is none."""

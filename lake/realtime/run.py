@@ -64,16 +64,17 @@ class RealtimePath:
         try:
             log, copied = self._table()
             lease = Lease.take(self.view, Folder(self.lake.spark, f"{log.path}/{FOLDER}"))
-        except _ERRORS as error:
+        except Exception as error:  # whatever it is, it is this view's alone
             self._fail(error)
             return
         with self._renewing(lease):
             try:
                 if reset and not copied:
                     self.lake.rebuild(self.view)
-                self._since = self.lake.snapshot(self.view)
+                stamp = self.lake.stamp(self.view)
+                self._since = stamp.snapshot if stamp is not None else None
                 self._batches(Upkeep(own_session(self.lake.spark), log))
-            except _ERRORS as error:
+            except Exception as error:
                 self._fail(error)
 
     def _table(self) -> tuple[Log, bool]:
@@ -120,14 +121,16 @@ class RealtimePath:
                 moved = self._batch()
                 if self._drained():
                     return
-                upkeep.keep(idle=not moved)
+                stamp = self.lake.stamp(self.view)
+                assert stamp is not None
+                upkeep.keep(stamp, idle=not moved)
             except _ERRORS as error:
                 failed += 1
                 if not passing(error) or failed >= self.settings.attempts:
                     raise
                 self._wait_again(error, failed)
                 continue
-            failed, self.metrics.state = 0, "running"
+            failed, self.metrics.state, self.metrics.error = 0, "running", ""
             if not self.metrics.backlog_versions:
                 self.stop.wait(max(0.0, started + self.settings.trigger_seconds - time.monotonic()))
 

@@ -92,7 +92,9 @@ def _commits(source: str, head: Pinned, since: int) -> Iterator[Commit]:
 
 
 def _changed(commit: Commit) -> tuple[int, int]:
-    """Rows (by the files' statistics; of a removed file without them by its size) and files that a commit changed."""
+    """Rows and files that a commit changed: of its change files by their size, else of data files by their statistics (or their size)."""
+    if commit.change_files:
+        return sum(max(1, size // _ROW) for size in commit.change_files), len(commit.change_files)
     by_path: dict[str, list[int]] = {}
     for file in commit.files:
         rows = file.rows if file.rows is not None else max(1, file.bytes // _ROW)

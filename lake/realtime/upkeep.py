@@ -1,6 +1,6 @@
 """Keeping a real-time table small: a commit a second leaves as many small files. Done where no batch waits, or where it can wait no longer.
 
-Neither compaction nor the removal of old files changes rows: the path goes on from the newest stamp below their commits.
+Neither compaction nor the removal of old files changes rows. Their commits carry the newest stamp again: the log is kept for a day only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from lake.deltalog import Log
+from lake.session import settings
+from lake.stamp import Stamp
 
 _MANY_FILES = 64
 _TOO_MANY_FILES = 512
@@ -20,22 +22,23 @@ _CLEANED_EVERY = 3_600.0
 
 @dataclass
 class Upkeep:
-    """One table's. `spark`: a session of its own; `cleaned`: when old files were removed last, by the monotonic clock."""
+    """One table's. `spark`: a session of its own; `cleaned`: when old files were removed last (by the monotonic clock), and after which
+    batch."""
 
     spark: SparkSession
     log: Log
-    cleaned: float = field(default_factory=time.monotonic)
-    compactions: int = 0
+    cleaned: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
 
-    def keep(self, idle: bool) -> None:
-        """Compact where files are many; remove what nobody can read any more once an hour, when idle."""
+    def keep(self, stamp: Stamp, idle: bool) -> None:
+        """Compact where files are many; once an hour, when idle, remove what batches since the last time have left."""
         files = self.log.head().files
-        if files >= _TOO_MANY_FILES or (idle and files >= _MANY_FILES):
-            self._table.optimize().executeCompaction()
-            self.compactions += 1
-        elif idle and time.monotonic() - self.cleaned > _CLEANED_EVERY:
-            self._table.vacuum()
-            self.cleaned = time.monotonic()
+        cleaned, number = self.cleaned
+        with settings(self.spark, {"spark.databricks.delta.commitInfo.userMetadata": stamp.to_json()}):
+            if files >= _TOO_MANY_FILES or (idle and files >= _MANY_FILES):
+                self._table.optimize().executeCompaction()
+            elif idle and time.monotonic() - cleaned > _CLEANED_EVERY and stamp.number > number:
+                self._table.vacuum()
+                self.cleaned = time.monotonic(), stamp.number
 
     @property
     def _table(self) -> DeltaTable:

@@ -30,15 +30,17 @@ from lake.snapshots import Snapshot
 _KEY = "k"
 _MOST_ROWS = 1_000
 """A key with more rows is looked up each time: it would take the place of many."""
+_ROWS_A_KEY = 20
+"""How many rows there may be in all, as many times as keys."""
 Row = tuple[Any, ...]
 _Counted = dict[Hashable, tuple[Row, int]]
 
 
 class KeyedRows:
-    """The rows of some keys of one table, at most so many keys: those used last. No Spark."""
+    """The rows of some keys of one table, at most so many keys, and twenty times as many rows: those used last. No Spark."""
 
     def __init__(self, most: int) -> None:
-        self.most = most
+        self.most, self.size = most, 0
         self._rows: OrderedDict[Hashable, _Counted] = OrderedDict()
 
     def __len__(self) -> int:
@@ -66,21 +68,30 @@ class KeyedRows:
         for key, row in rows:
             _count(made[key], row, 1)
         for key, held in made.items():
-            if sum(count for _, count in held.values()) <= _MOST_ROWS:
+            if _size(held) <= _MOST_ROWS:
                 self._rows[key] = held
-                self._rows.move_to_end(key)
-        while len(self._rows) > self.most:
-            self._rows.popitem(last=False)
+                self.size += _size(held)
+        self._evict()
 
     def apply(self, changes: Iterable[tuple[Hashable, Row, int]]) -> None:
         """Move the kept keys on by the table's weighted rows. A key whose rows don't add up, or are many now, is not kept any more."""
         for key, row, weight in changes:
             held = self._rows.get(key)
-            if held is not None and (not _count(held, row, weight) or len(held) > _MOST_ROWS):
-                del self._rows[key]
+            if held is None:
+                continue
+            before, fits = _size(held), _count(held, row, weight)
+            self.size += _size(held) - before
+            if not fits or _size(held) > _MOST_ROWS:
+                self.size -= _size(self._rows.pop(key))
+        self._evict()
 
     def clear(self) -> None:
         self._rows.clear()
+        self.size = 0
+
+    def _evict(self) -> None:
+        while len(self._rows) > self.most or self.size > self.most * _ROWS_A_KEY:
+            self.size -= _size(self._rows.popitem(last=False)[1])
 
 
 class _Table(Protocol):
@@ -152,8 +163,10 @@ class Cache:
         self.hits[source.name] += len(wanted) - len(missing)
         self.misses[source.name] += len(missing)
         if missing:
-            table = looked_up(keys if len(missing) == len(wanted) else _only(keys, missing, reading))
-            read = _read(table, side, reading)
+            table = reading.keep_rows(looked_up(keys if len(missing) == len(wanted) else _only(keys, missing, reading)))
+            if not table.local:  # too many for the driver
+                return table.frame.select(*side.names).unionByName(_frame(found, side, reading))
+            read = _read(table.frame, side, reading)
             if read is None:
                 self._drop(side)
                 return None
@@ -214,6 +227,10 @@ def _kept(schema: T.StructType) -> bool:
 
 
 _KEPT = (T.IntegralType, T.FractionalType, T.StringType, T.BooleanType, T.BinaryType, T.DateType, T.TimestampType)
+
+
+def _size(held: _Counted) -> int:
+    return sum(count for _, count in held.values())
 
 
 def _count(held: _Counted, row: Row, weight: int) -> bool:

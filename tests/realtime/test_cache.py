@@ -58,6 +58,15 @@ def test_a_key_of_very_many_rows_is_not_kept() -> None:
     assert 1 not in kept
 
 
+def test_rows_in_all_are_bounded_too() -> None:
+    kept = KeyedRows(3)
+    kept.fill([1, 2, 3], [(key, (i,)) for key in (1, 2, 3) for i in range(25)])
+    assert [k in kept for k in (1, 2, 3)] == [False, True, True]
+    kept.apply([(3, (100 + i,), 1) for i in range(20)])
+    assert [k in kept for k in (2, 3)] == [False, True]
+    assert kept.size == 45
+
+
 def _identity(row: tuple[Any, ...]) -> str:
     return repr(row)
 
@@ -84,3 +93,4 @@ def test_what_is_kept_of_a_key_is_what_the_table_has_of_it(steps: list[tuple[str
         kept.fill(missing, [(row[0], row) for row in read])
         assert Counter(map(_identity, found + read)) == Counter(_identity(row) for row in table if row[0] in wanted)
         assert len(kept) <= 3
+        assert kept.size == sum(len(kept.find([k])[0]) for k in range(5))

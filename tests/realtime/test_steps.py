@@ -12,6 +12,7 @@ class _Commit:
     def __init__(self, number: int, seconds: float, rows: int, files: int = 1) -> None:
         self.number, self.timestamp = number, int(seconds * 1000)
         self.files = tuple(_File(f"{number}-{i}", rows if i == 0 else 0) for i in range(files))
+        self.change_files: tuple[int, ...] = ()
 
 
 class _File:
@@ -67,6 +68,12 @@ def test_a_clock_that_falls_back_does_not_reorder_commits() -> None:
 def test_rows_marked_as_deleted_are_counted_once() -> None:
     commit = _Commit(1, 1, 0)
     commit.files = (_File("f", 90), _File("f", 100, added=False))
+    assert chosen(1000, a=_Head(commit))[1].taken[0].rows == 10
+
+
+def test_files_written_anew_for_a_few_rows_count_by_their_change_files() -> None:
+    commit = _Commit(1, 1, 100_000)
+    commit.change_files = (640,)
     assert chosen(1000, a=_Head(commit))[1].taken[0].rows == 10
 
 
