@@ -4,7 +4,8 @@ Orders and their line items come and go by the standard's two refresh functions:
 Every query is refreshed, refreshed as a view that must be incremental, and recomputed after every change, one after the other in one
 session, warm (a change comes first that is not measured). Medians of CPU and wall seconds, ratios, and the share of changed rows at which
 an incremental refresh and a recompute cost the same: measured, between the shares of changes, and by Lakejoin's own estimate, from which
-on it recomputes (lookups not counted). Results go to benchmarks/results/tpch.json, or tpch-SCALE.json at another scale than 1.
+on it recomputes (lookups not counted). Results go to benchmarks/results/tpch.json, or tpch-SCALE.json at another scale than 1, after each
+round (`exact` false: not proved yet), so that a run that is cut short is not lost.
 """
 
 from __future__ import annotations
@@ -120,24 +121,38 @@ class Run:
     estimates: dict[str, float | None]
 
 
-def run(scale: float, shares: list[float], rounds: int, queries: list[str]) -> Run:
+def run(options: argparse.Namespace) -> Run:
     """All queries at all shares; the views are proved at the end."""
-    console, bench = Console(), Bench(scale, queries)
+    console, bench = Console(), Bench(options.scale, options.queries)
+    shares = options.shares
     for query in bench.texts:
         console.print(f"{query} built in {bench.lake.refresh(query).seconds:.1f} s")
         if query in bench.forced:
             bench.lake.refresh(_forced(query))
     results: dict[float, dict[str, Case]] = {share: defaultdict(Case) for share in shares}
-    for step, share in enumerate([shares[0], *[s for s in shares for _ in range(rounds)]]):
+    estimates = {query: bench.estimated(query) for query in bench.texts}
+    for step, share in enumerate([shares[0], *[s for s in shares for _ in range(options.rounds)]]):
         bench.change(share, step)
         for query in bench.texts:
             bench.turn(query, results[share][query] if step else None)
         console.print(f"{share:.1%} changed: {'measured' if step else 'warm'}")
+        keep(Run(results, estimates), options, exact=False)
     views = [*bench.texts, *map(_forced, sorted(bench.forced))]
     wrong = [view for view in views if not bench.lake.verify(view).exact]
     assert not wrong, f"not exact: {wrong}"
     console.print("all views are exact")
-    return Run(results, {query: bench.estimated(query) for query in bench.texts})
+    return Run(results, estimates)
+
+
+def keep(found: Run, options: argparse.Namespace, exact: bool) -> None:
+    """Write what was measured so far."""
+    body = {
+        str(share): {q: {**asdict(c), "ratio": c.ratio()} for q, c in cases.items() if c.refresh} for share, cases in found.results.items()
+    }
+    save(
+        "tpch" if options.scale == 1 else f"tpch-{options.scale:g}",
+        {"scale": options.scale, "rounds": options.rounds, "exact": exact, "results": body, "gives_way_at_share": found.estimates},
+    )
 
 
 def crossing(cases: dict[float, Case]) -> str:
@@ -180,13 +195,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--queries", nargs="+", default=[f"q{n:02}" for n in range(1, 23)])
     options = parser.parse_args()
-    found = run(options.scale, options.shares, options.rounds, options.queries)
+    found = run(options)
     show(found)
-    body = {str(share): {q: {**asdict(c), "ratio": c.ratio()} for q, c in cases.items()} for share, cases in found.results.items()}
-    save(
-        "tpch" if options.scale == 1 else f"tpch-{options.scale:g}",
-        {"scale": options.scale, "rounds": options.rounds, "results": body, "gives_way_at_share": found.estimates},
-    )
+    keep(found, options, exact=True)
     return 0
 
 
