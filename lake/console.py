@@ -56,11 +56,18 @@ def _path_cells(said: dict[str, Any]) -> list[str]:
     """A real-time path's numbers as its lease has them."""
     if "batches" not in said:
         return [said.get("state", "not running"), *"--------"]
-    latency = " / ".join("-" if value is None else f"{value:.1f} s" for value in said["latency_seconds"].values())
-    at = ", ".join(f"{source}@{version}" for source, version in said["versions"].items())
-    hits = ", ".join(f"{source} {rate:.0%}" for source, rate in said["hit_rates"].items())
+    texts = path_texts(said)
     numbers = [f"{said[n]:,}" for n in ("batches", "rows_in", "rows_out", "backlog_versions")]
-    return [said["state"], at, *numbers, f"{said['batch_seconds']:.1f} s", latency, hits]
+    return [said["state"], texts["at"], *numbers, f"{said['batch_seconds']:.1f} s", texts["latency"], texts["hits"]]
+
+
+def path_texts(said: Mapping[str, Any]) -> dict[str, str]:
+    """Of a real-time path's metrics as JSON, what is more than a number: `at`, `latency`, `hits`."""
+    return {
+        "at": ", ".join(f"{source}@{version}" for source, version in sorted(said["versions"].items())),
+        "latency": " / ".join("-" if value is None else f"{value:.1f} s" for value in said["latency_seconds"].values()),
+        "hits": ", ".join(f"{source} {rate:.0%}" for source, rate in said["hit_rates"].items()),
+    }
 
 
 def shown(value: Any) -> str:

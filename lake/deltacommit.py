@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lake.config import HIDDEN_PREFIX
-from lake.deltalog import Pinned
+from lake.deltalog import MOST_NAMES, Pinned
 from lake.scala import Java, active
 
 FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
@@ -88,7 +88,8 @@ class Transaction:
 
     def _files(self, names: DataFrame, local: bool) -> Java:
         """The log's entries (with their statistics) of the files with the given names, each of which is unique."""
-        return self._scala.seq(self._pinned.files_named({row[0] for row in (names if local else names.distinct()).collect()}))
+        found = names if local else names.distinct().limit(MOST_NAMES + 1)
+        return self._scala.seq(self._pinned.files_named({row[0] for row in found.collect()}))
 
     def _without(self, file: Java) -> list[Java]:
         """The actions that take the rows of a new deletion vector from a file."""

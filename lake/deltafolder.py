@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lake.scala import Java
@@ -51,6 +52,18 @@ class Folder:
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
         self._files.delete(self._at(name), False)
+
+    def put_if_absent_problem(self, name: str) -> str | None:
+        """Whether a file can be made here only once: what went wrong, None if nothing. Leaves no file behind."""
+        try:
+            if not self.create(name, ""):
+                return "there is such a file already"
+            try:
+                return "a file could be made twice" if self.create(name, "") else None
+            finally:
+                self.delete(name)
+        except (Py4JJavaError, PySparkException) as error:
+            return str(getattr(error, "java_exception", error)).splitlines()[0]
 
     def _at(self, name: str) -> Java:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}".rstrip("/"))

@@ -15,8 +15,6 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
@@ -28,6 +26,7 @@ from lake.snapshots import Version
 
 _MOST_FILES = 500
 """More files than these are left to Spark to choose from: each takes two trips to the JVM."""
+MOST_NAMES = 1_000
 _ROW_GROUP = 256 << 20
 
 
@@ -176,8 +175,8 @@ class Pinned:
         return [(file, int(add["size"]), _statistics(add)) for file, add in files]
 
     def files_named(self, names: Collection[str]) -> list[Java]:
-        """The log's entries, with their statistics, of the files of these names (without folders)."""
-        if len(names) > _MOST_FILES and not self._few_files:
+        """The log's entries, with their statistics, of the files of these names (without folders); of all files for too many names."""
+        if len(names) > MOST_NAMES:
             return list(self.snapshot.allFiles().collect())
         if self._noted_files is not None:
             return [file for file in self._noted_files if str(file.path()).rpartition("/")[2] in names]
@@ -293,21 +292,3 @@ def _count(body: Mapping[str, Any]) -> int | None:
     """A file's rows by its statistics, without those that are marked as deleted."""
     found = json.loads(body.get("stats") or "{}").get("numRecords")
     return None if found is None else int(found) - int((body.get("deletionVector") or {}).get("cardinality", 0))
-
-
-def put_if_absent_problem(spark: SparkSession, path: str) -> str | None:
-    """Whether a commit file can be made here only once: what went wrong, None if nothing. Leaves no file behind."""
-    jvm = cast(Any, spark._jvm)
-    place = jvm.org.apache.hadoop.fs.Path(path)
-    try:
-        files = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-        files.create(place, False).close()
-        try:
-            files.create(place, False).close()
-            return "a file could be made twice"
-        except Py4JJavaError:
-            return None
-        finally:
-            files.delete(place, False)
-    except (Py4JJavaError, PySparkException) as error:
-        return str(getattr(error, "java_exception", error)).splitlines()[0]

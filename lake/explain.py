@@ -18,25 +18,33 @@ _NONE = Limits()
 
 def explain(definition: Definition, ways: Mapping[str, str], limits: Limits = _NONE) -> Explanation:
     """The view's tree, operator by operator. `ways`: how each source's changes are read; `limits`: from where on a refresh gives way."""
-    steps = tuple(_steps(definition.relation, 0))
-    recomputed = [f"{s.operator} is recomputed, since {s.reason}" for s in steps if s.reason]
-    reasons = [definition.recomputed] if definition.recomputed else recomputed
+    reason = not_incremental(definition)
     names = {c.attribute: c.name for c in reversed(definition.table_columns)}
     scope = tuple(names[e.attribute] for e in definition.scope if e.attribute is not None)
     warning = definition.relation.order_dependent
     operators = sum(r.looks_up for r in definition.relation.walk())
     most = estimate.most_changes(operators, limits.budget) if limits.budget else None
-    return Explanation(definition.view, definition.key_names, not reasons, "; ".join(reasons), steps, dict(ways), scope, warning, most)
+    steps = tuple(_steps(definition.relation, 0))
+    return Explanation(definition.view, definition.key_names, not reason, reason, steps, dict(ways), scope, warning, most)
+
+
+def not_incremental(definition: Definition) -> str:
+    """Why the view is never, or not all of it, incremental; empty where it is."""
+    found = [(r, _reason(r)) for r in definition.relation.walk()]
+    return definition.recomputed or "; ".join(f"{_name(r)} is recomputed, since {reason}" for r, reason in found if reason)
 
 
 def _steps(relation: Relation, depth: int) -> Iterator[Step]:
-    reason = relation.reason if isinstance(relation, Keyed) else ""
-    yield Step(depth, _name(relation), relation.rule, _keys(relation), _looks_up(relation), reason)
+    yield Step(depth, _name(relation), relation.rule, _keys(relation), _looks_up(relation), _reason(relation))
     for child in relation.children:
         yield from _steps(child, depth + 1)
     for subquery in relation.subqueries.values():
         yield Step(depth + 1, "Subquery", "evaluated at both ends; where its value differs, the operator above is recomputed", (), "", "")
         yield from _steps(subquery, depth + 2)
+
+
+def _reason(relation: Relation) -> str:
+    return relation.reason if isinstance(relation, Keyed) else ""
 
 
 def _name(relation: Relation) -> str:

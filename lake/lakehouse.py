@@ -25,7 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from lake import explain, publish, verify
 from lake.config import Config, RealtimeConfig, load
 from lake.definition import Definition, define
-from lake.deltalog import Log, Pinned, put_if_absent_problem
+from lake.deltafolder import Folder
+from lake.deltalog import Log, Pinned
 from lake.errors import ConfigError, InternalError, KeyViolationError, LakeError, QueryError, TargetError
 from lake.inputs import Chooser, Inputs, Until, ViewPath, capture, check_named, in_order, table_of
 from lake.publish import LostRaceError
@@ -196,7 +197,7 @@ class Lakehouse:
 
     def probe_put_if_absent(self, folder: str, name: str) -> str | None:
         """Make a file in the folder, see that it can't be made twice, remove it; what went wrong, None if nothing."""
-        return put_if_absent_problem(self.spark, f"{folder}/{name}")
+        return Folder(self.spark, folder).put_if_absent_problem(name)
 
     # -- what the verbs share ---------------------------------------------------------------------------------------
 

@@ -170,16 +170,16 @@ class Refresh:
 
     def _refuse_unwanted(self) -> None:
         """Raise where the configuration forbids what this refresh would do, before anything is computed."""
-        found = explain.explain(self.definition, {})
-        if self.path.eventual and found.not_in_real_time:
+        reason = explain.not_incremental(self.definition)
+        if reason and self.path.eventual:
             raise DefinitionError(
-                f"View {self.definition.view!r} can't run in real time: {found.not_in_real_time}. Nothing was written. Change the query, "
-                "or leave it to the strong path."
+                f"View {self.definition.view!r} can't run in real time: {reason}. Nothing was written. Change the query, or leave it to "
+                "the strong path."
             )
-        if self._view.refresh_mode == "incremental" and not found.incremental:
+        if reason and self._view.refresh_mode == "incremental":
             raise DefinitionError(
-                f"View {self.definition.view!r} has `refresh_mode: incremental`, and is not incremental: {found.reason}. Nothing was "
-                "written. Change the query, or set `refresh_mode: auto`."
+                f"View {self.definition.view!r} has `refresh_mode: incremental`, and is not incremental: {reason}. Nothing was written. "
+                "Change the query, or set `refresh_mode: auto`."
             )
         scheme = unsafe_scheme(self.spark, urlparse(self.table.path or "").scheme)
         if scheme and not self.path.config.single_writer:

@@ -123,13 +123,8 @@ class Explanation:
     warning: str = ""
     most_changes: int | None = None
 
-    @property
-    def not_in_real_time(self) -> str:
-        """Why the real-time path would be no faster than a recompute; empty where it can run."""
-        return self.reason
-
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"realtime": not self.not_in_real_time}
+        return asdict(self) | {"realtime": self.incremental}
 
     def __str__(self) -> str:
         how = "incremental" if self.incremental else f"not incremental: {self.reason}"
@@ -141,7 +136,7 @@ class Explanation:
             lines.append(f"what changes is computed anew by ({', '.join(self.scope)}), and compared with what the view holds")
         if self.most_changes is not None:
             lines.append(f"computed anew where more than about {self.most_changes:,} rows changed, which is cheaper by estimate")
-        lines.append(f"in real time: {f'no, {self.not_in_real_time}' if self.not_in_real_time else 'yes'}")
+        lines.append(f"in real time: {'yes' if self.incremental else f'no, {self.reason}'}")
         lines.append("")
         for step in self.steps:
             keys = f" by ({', '.join(step.keys)})" if step.keys else ""

@@ -139,11 +139,15 @@ class PinnedSources:
         return not self.pins[source].has_feed or found.redefined or found.bytes <= found.feed_bytes
 
     def _expired(self, source: str, error: Exception) -> ExpiredError:
-        since, until = self.since[source] if self.since else -1, self.pins[source].version.number
-        return ExpiredError(
-            f"{self.tables[source]} versions {since + 1} to {until} can no longer be read ({reason(error)}). "
-            'Run "lakejoin rebuild VIEW" for the views that read it.'
-        )
+        return expired(self.tables[source], self.since[source] if self.since else -1, self.pins[source].version.number, error)
+
+
+def expired(table: Table | str, since: int, until: int, error: Exception) -> ExpiredError:
+    """The error for an interval whose commits, or their files, are gone."""
+    return ExpiredError(
+        f"{table} versions {since + 1} to {until} can no longer be read ({reason(error)}). "
+        'Run "lakejoin rebuild VIEW" for the views that read it.'
+    )
 
 
 def way_of(pinned: Pinned) -> str:
@@ -168,10 +172,7 @@ def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
         try:
             ids = [c.table_id for c in pinned.log.commits(since.number, here.number) if c.table_id is not None]
         except (PySparkException, Py4JJavaError) as error:
-            raise ExpiredError(
-                f"{table} versions {since.number + 1} to {here.number} can no longer be read ({reason(error)}). "
-                'Run "lakejoin rebuild VIEW" for the views that read it.'
-            ) from error
+            raise expired(table, since.number, here.number, error) from error
         if here.table_id in ids:
             return
     raise SourceError(

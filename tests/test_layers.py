@@ -34,10 +34,10 @@ LAYERS = (
     {"publish", "primary_keys"},
     {"refresh"},
     {"lakehouse"},
-    {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor"},
+    {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor", "console"},
     {"realtime.metrics"},
     {"realtime.run"},
-    {"realtime.command", "console"},
+    {"realtime.command"},
     {"cli"},
 )
 LEVEL = {module: n for n, layer in enumerate(LAYERS) for module in layer}

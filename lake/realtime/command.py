@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from lake import console
 from lake.deltafolder import Folder
 from lake.errors import ConfigError
 from lake.lakehouse import Lakehouse
@@ -75,14 +76,12 @@ class _Teller:
 
 
 def _line(metrics: Metrics) -> str:
-    latency = metrics.latency(0.95)
-    shown = ", ".join(f"{source}@{version}" for source, version in sorted(metrics.versions.items())) or "nowhere yet"
-    hits = ", ".join(f"{source} {rate:.0%}" for source, rate in metrics.hit_rates.items())
+    texts = console.path_texts(metrics.to_json())
     parts = [
-        f"{metrics.view}: at {shown}",
+        f"{metrics.view}: at {texts['at'] or 'nowhere yet'}",
         f"{metrics.batches:,} batches, {metrics.rows_in:,} rows in, {metrics.rows_out:,} out",
-        f"latency p95 {latency:.1f} s" if latency is not None else "",
-        f"cache hits {hits}" if hits else "",
+        f"latency p50 / p95 / p99 {texts['latency']}" if metrics.latencies else "",
+        f"cache hits {texts['hits']}" if texts["hits"] else "",
         f"{metrics.backlog_versions:,} versions waiting" if metrics.backlog_versions else "",
     ]
     return "; ".join(part for part in parts if part)
@@ -101,11 +100,12 @@ def _ended_by_signals(stop: threading.Event) -> Iterator[None]:
 
 
 def states(lake: Lakehouse, views: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What each view's real-time path said last, and whether it `running` is so; nothing of views that have none."""
-    found = {}
+    """What each view's real-time path said last, "killed" where it said that it runs and does not; nothing of views that have none."""
+    eventual, found = lake.on("eventual"), {}
     for view in views:
-        log = lake.on("eventual").table_log(view)
+        log = eventual.table_log(view)
         if log is not None:
             _, said = newest(Folder(lake.spark, f"{log.path}/{FOLDER}"))
-            found[view] = {**said, "state": said["state"] if holds(said) or said["state"] not in RUNNING else "killed"} if said else {}
+            killed = {"state": "killed"} if said.get("state") in RUNNING and not holds(said) else {}
+            found[view] = {**said, **killed}
     return found

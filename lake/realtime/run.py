@@ -121,9 +121,7 @@ class RealtimePath:
                 moved = self._batch()
                 if self._drained():
                     return
-                stamp = self.lake.stamp(self.view)
-                assert stamp is not None
-                upkeep.keep(stamp, idle=not moved)
+                upkeep.keep(lambda: self.lake.stamp(self.view), idle=not moved)
             except _ERRORS as error:
                 failed += 1
                 if not passing(error) or failed >= self.settings.attempts:

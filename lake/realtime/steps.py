@@ -13,9 +13,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from lake.deltalog import Commit, Pinned
-from lake.errors import ExpiredError
 from lake.snapshots import Snapshot
-from lake.tables import reason
+from lake.tables import expired
 
 _ROW = 64
 """Bytes that a row takes in a data file, where nothing else is known of it."""
@@ -85,10 +84,7 @@ def _commits(source: str, head: Pinned, since: int) -> Iterator[Commit]:
     try:
         yield from head.log.commits(since, until) if since < until else ()
     except (PySparkException, Py4JJavaError) as error:
-        raise ExpiredError(
-            f"{source} versions {since + 1} to {until} can no longer be read ({reason(error)}). "
-            'Run "lakejoin rebuild VIEW" for the views that read it.'
-        ) from error
+        raise expired(source, since, until, error) from error
 
 
 def _changed(commit: Commit) -> tuple[int, int]:

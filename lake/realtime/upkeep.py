@@ -6,6 +6,7 @@ Neither compaction nor the removal of old files changes rows. Their commits carr
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from delta.tables import DeltaTable
@@ -29,14 +30,21 @@ class Upkeep:
     log: Log
     cleaned: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
 
-    def keep(self, stamp: Stamp, idle: bool) -> None:
-        """Compact where files are many; once an hour, when idle, remove what batches since the last time have left."""
+    def keep(self, published: Callable[[], Stamp | None], idle: bool) -> None:
+        """Compact where files are many; once an hour, when idle, remove what batches since the last time have left.
+
+        `published`: reads the newest stamp, only where there is something to do.
+        """
         files = self.log.head().files
         cleaned, number = self.cleaned
+        many = files >= _TOO_MANY_FILES or (idle and files >= _MANY_FILES)
+        stamp = published() if many or (idle and time.monotonic() - cleaned > _CLEANED_EVERY) else None
+        if stamp is None:
+            return
         with settings(self.spark, {"spark.databricks.delta.commitInfo.userMetadata": stamp.to_json()}):
-            if files >= _TOO_MANY_FILES or (idle and files >= _MANY_FILES):
+            if many:
                 self._table.optimize().executeCompaction()
-            elif idle and time.monotonic() - cleaned > _CLEANED_EVERY and stamp.number > number:
+            elif stamp.number > number:
                 self._table.vacuum()
                 self.cleaned = time.monotonic(), stamp.number
 

@@ -33,7 +33,23 @@ _MOST_ROWS = 1_000
 _ROWS_A_KEY = 20
 """How many rows there may be in all, as many times as keys."""
 Row = tuple[Any, ...]
-_Counted = dict[Hashable, tuple[Row, int]]
+
+
+@dataclass
+class _Held:
+    """The rows of one key, each with how often it is there; `size`: how many they are in all."""
+
+    rows: dict[Hashable, tuple[Row, int]] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, row: Row, weight: int) -> bool:
+        """Add a row so many times; whether there are not fewer than none of it now."""
+        identity = tuple(repr(value) if isinstance(value, float) else value for value in row)  # NaN is itself, -0.0 is not 0.0
+        count = self.rows.pop(identity, (row, 0))[1] + weight
+        if count:
+            self.rows[identity] = row, count
+        self.size += weight
+        return count >= 0
 
 
 class KeyedRows:
@@ -41,7 +57,7 @@ class KeyedRows:
 
     def __init__(self, most: int) -> None:
         self.most, self.size = most, 0
-        self._rows: OrderedDict[Hashable, _Counted] = OrderedDict()
+        self._rows: OrderedDict[Hashable, _Held] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -59,18 +75,18 @@ class KeyedRows:
                 missing.append(key)
                 continue
             self._rows.move_to_end(key)
-            found += [row for row, count in held.values() for _ in range(count)]
+            found += [row for row, count in held.rows.values() for _ in range(count)]
         return found, missing
 
     def fill(self, keys: Iterable[Hashable], rows: Iterable[tuple[Hashable, Row]]) -> None:
         """Keep what a lookup of keys found; a key of many rows is not kept."""
-        made: dict[Hashable, _Counted] = {key: {} for key in keys}
+        made = {key: _Held() for key in keys}
         for key, row in rows:
-            _count(made[key], row, 1)
+            made[key].add(row, 1)
         for key, held in made.items():
-            if _size(held) <= _MOST_ROWS:
+            if held.size <= _MOST_ROWS:
                 self._rows[key] = held
-                self.size += _size(held)
+                self.size += held.size
         self._evict()
 
     def apply(self, changes: Iterable[tuple[Hashable, Row, int]]) -> None:
@@ -79,10 +95,9 @@ class KeyedRows:
             held = self._rows.get(key)
             if held is None:
                 continue
-            before, fits = _size(held), _count(held, row, weight)
-            self.size += _size(held) - before
-            if not fits or _size(held) > _MOST_ROWS:
-                self.size -= _size(self._rows.pop(key))
+            self.size += weight
+            if not held.add(row, weight) or held.size > _MOST_ROWS:
+                self.size -= self._rows.pop(key).size
         self._evict()
 
     def clear(self) -> None:
@@ -91,7 +106,7 @@ class KeyedRows:
 
     def _evict(self) -> None:
         while len(self._rows) > self.most or self.size > self.most * _ROWS_A_KEY:
-            self.size -= _size(self._rows.popitem(last=False)[1])
+            self.size -= self._rows.popitem(last=False)[1].size
 
 
 class _Table(Protocol):
@@ -156,14 +171,21 @@ class Cache:
         wanted = keys.values
         if wanted is None or not keys.local or source.name not in self.sizes or len(wanted) > self.sizes[source.name]:
             return None
-        side = self._side(source, keys, looked_up)
+        known = (source.name, *source.columns, str(keys.on[0]), keys.on[0].attribute)
+        first = None
+        if known not in self._sides:
+            first = looked_up(keys)
+            self._sides[known] = self._side(source, keys.on[0], first)
+        side = self._sides[known]
         if side is None:
-            return None
+            return first
         found, missing = side.rows.find(wanted)
         self.hits[source.name] += len(wanted) - len(missing)
         self.misses[source.name] += len(missing)
         if missing:
-            table = reading.keep_rows(looked_up(keys if len(missing) == len(wanted) else _only(keys, missing, reading)))
+            if first is None:
+                first = looked_up(keys if len(missing) == len(wanted) else _only(keys, missing, reading))
+            table = reading.keep_rows(first)
             if not table.local:  # too many for the driver
                 return table.frame.select(*side.names).unionByName(_frame(found, side, reading))
             read = _read(table.frame, side, reading)
@@ -174,16 +196,13 @@ class Cache:
             found += [row for _, row, _ in read]
         return _frame(found, side, reading)
 
-    def _side(self, source: _Table, keys: Keys, looked_up: Callable[[Keys], DataFrame]) -> _Side | None:
-        on = keys.on[0]
-        known = (source.name, *source.columns, str(on), on.attribute)
-        if known not in self._sides:
-            names = [a.column for a in source.read]
-            schema = looked_up(keys).select(*names).schema
-            rows = KeyedRows(self.sizes[source.name])
-            side = _Side(source.name, source.columns, names, on, schema, rows)
-            self._sides[known] = side if _kept(schema) else None
-        return self._sides[known]
+    def _side(self, source: _Table, on: Expression, rows: DataFrame) -> _Side | None:
+        """Room for lookups of a table by one key, of which `rows` are the first; None where such rows can't be kept."""
+        names = [a.column for a in source.read]
+        schema = rows.select(*names).schema
+        if not _kept(schema):
+            return None
+        return _Side(source.name, source.columns, names, on, schema, KeyedRows(self.sizes[source.name]))
 
     def _advance(self, side: _Side, reading: Reading) -> None:
         changes = reading.changes_of_table(side.source, side.columns)
@@ -206,7 +225,7 @@ class Cache:
 def _read(frame: DataFrame, side: _Side, reading: Reading) -> list[tuple[Hashable, Row, int]] | None:
     """(key as `keys.values` has it, row, weight) of each row; None where a value would not come back as it was."""
     rows = reading.catalyst.project(frame, {_KEY: side.on}, keep=True)
-    plain = [_plain(f).alias(f.name) for name in (*side.names, _KEY) for f in rows.schema.fields if f.name == name]
+    plain = [_plain(rows.schema[name]).alias(name) for name in (*side.names, _KEY)]
     weight = F.col(weights.WEIGHT) if weights.is_weighted(frame) else F.lit(1).alias(weights.WEIGHT)
     found: list[Row] = [tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in rows.select(*plain, weight).collect()]
     if not lossless([value for row in found for value in row]):
@@ -227,20 +246,6 @@ def _kept(schema: T.StructType) -> bool:
 
 
 _KEPT = (T.IntegralType, T.FractionalType, T.StringType, T.BooleanType, T.BinaryType, T.DateType, T.TimestampType)
-
-
-def _size(held: _Counted) -> int:
-    return sum(count for _, count in held.values())
-
-
-def _count(held: _Counted, row: Row, weight: int) -> bool:
-    """Add a row so many times; whether there are not fewer than none of it now."""
-    identity = tuple(repr(value) if isinstance(value, float) else value for value in row)  # NaN is itself, -0.0 is not 0.0
-    _, count = held.get(identity, (row, 0))
-    held.pop(identity, None)
-    if count + weight:
-        held[identity] = row, count + weight
-    return count + weight >= 0
 
 
 def _frame(rows: Sequence[Row], side: _Side, reading: Reading) -> DataFrame:

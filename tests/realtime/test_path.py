@@ -58,6 +58,18 @@ def assert_right(lake: TestLake, eventual: Lakehouse, view: str = "v") -> None:
     assert eventual.verify(view).exact
 
 
+def assert_stopped_until_reset(lake: TestLake, *said: str) -> None:
+    """The path fails with these words, and is right again after the strong view was rebuilt and the path reset."""
+    eventual = lake.open.on("eventual")
+    path = drained(eventual)
+    assert path.exit_code == 2
+    for words in said:
+        assert words in path.metrics.error
+    lake.open.rebuild("v")
+    assert drained(eventual, reset=True).exit_code == 0
+    assert_right(lake, eventual)
+
+
 def test_after_each_drain_the_path_holds_what_the_query_gives_cached_or_not(lake: TestLake) -> None:
     """The same histories for five views; a cache of two keys has to forget, and one that is off changes no row."""
     made(lake, JOIN, cache={"left_size": 2, "right_size": 2})
@@ -159,27 +171,14 @@ def test_a_source_that_was_replaced_stops_it_until_it_is_reset(lake: TestLake) -
     drained(eventual)
     shutil.rmtree(lake.path("l"))
     lake.table("l", "SELECT 1 AS id, 1 AS k, 1 AS x")
-    eventual = lake.open.on("eventual")
-    path = drained(eventual)
-    assert path.exit_code == 2
-    assert "was replaced" in path.metrics.error
-    assert "lakejoin realtime v --reset" in path.metrics.error
-    lake.open.rebuild("v")
-    assert drained(eventual, reset=True).exit_code == 0
-    assert_right(lake, eventual)
+    assert_stopped_until_reset(lake, "was replaced", "lakejoin realtime v --reset")
 
 
 def test_an_edited_query_is_refused_until_it_is_reset(lake: TestLake) -> None:
     eventual = made(lake)
     drained(eventual)
     lake.view("v", JOIN + " WHERE l.x > 10", realtime=True)
-    eventual = lake.open.on("eventual")
-    path = drained(eventual)
-    assert path.exit_code == 2
-    assert "--reset" in path.metrics.error
-    lake.open.rebuild("v")
-    assert drained(eventual, reset=True).exit_code == 0
-    assert_right(lake, eventual)
+    assert_stopped_until_reset(lake, "--reset")
 
 
 def test_somebody_elses_write_to_the_table_stops_it(lake: TestLake) -> None:
@@ -256,7 +255,7 @@ def test_progress_is_written_again_with_a_compaction(lake: TestLake) -> None:
     assert stamp is not None
     kept = log.head().version.number
     upkeep = Upkeep(lake.spark, log, cleaned=(-1e9, 0))
-    upkeep.keep(stamp, idle=True)  # an hour has passed: old files are removed
+    upkeep.keep(lambda: stamp, idle=True)  # an hour has passed: old files are removed
     lake.sql("OPTIMIZE delta.`" + lake.path("views/v__realtime") + "`")
     newer = [Stamp.from_json(c.user_metadata) for c in log.commits(kept, log.head().version.number)]
     assert [found.snapshot for found in newer[:-1] if found] == [stamp.snapshot] * (len(newer) - 1)
