@@ -6,7 +6,7 @@ EVENTS ?= 100000
 SEED ?= 42
 SECONDS ?= 60
 
-.PHONY: help setup demo demo-realtime demo-flights test test-fast fuzz docs lint bench clean lock
+.PHONY: help setup demo demo-realtime demo-flights test test-fast fuzz docs lint bench bench-realtime clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -42,6 +42,10 @@ bench: $(VENV)/.development ## Refresh against recompute, side by side; writes b
 	$(BIN)/python -m benchmarks.refresh
 	$(BIN)/python -m benchmarks.changes
 	$(BIN)/python -m benchmarks.tpch
+
+bench-realtime: $(VENV)/.development ## The real-time path at 1,000 events a second for ten minutes, and beside what else there is
+	$(BIN)/python -m benchmarks.realtime
+	$(BIN)/python -m benchmarks.plots
 
 lock: ## Resolve setup.cfg into requirements/*.lock (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg -o requirements/core.lock

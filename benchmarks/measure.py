@@ -15,7 +15,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 DATA = Path(__file__).with_name(".data")
-_RESULTS = Path(__file__).with_name("results")
+RESULTS = Path(__file__).with_name("results")
 
 
 def cpu_seconds(spark: SparkSession) -> float:
@@ -33,6 +33,11 @@ def measured(spark: SparkSession, work: Callable[[], object]) -> tuple[float, fl
 
 def save(name: str, body: Mapping[str, Any]) -> None:
     """Write benchmarks/results/NAME.json, with the machine and its versions."""
-    _RESULTS.mkdir(exist_ok=True)
+    save_to(RESULTS / f"{name}.json", body)
+
+
+def save_to(file: Path, body: Mapping[str, Any]) -> None:
+    """Write a JSON file of results, with the machine and its versions."""
+    file.parent.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform(), "spark": pyspark.__version__}
-    (_RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, **body}, indent=1) + "\n")
+    file.write_text(json.dumps({"machine": machine, **body}, indent=1) + "\n")

@@ -39,13 +39,14 @@ class Writer(threading.Thread):
     def run(self) -> None:
         started = time.monotonic()
         for second in range(self.seconds):
-            self._write(second)
+            self.write(second)
             self.written += self.rate
             self.late = time.monotonic() - started - (second + 1)
             if self.late < 0:
                 time.sleep(-self.late)
 
-    def _write(self, second: int) -> None:
+    def write(self, second: int) -> None:
+        """The commits of one second."""
         for table in ("person", "auction"):
             write_deltalake(self._path(table), self._of(table, second), mode="append")
         on = "t.auction = s.auction AND t.bidder = s.bidder"

@@ -23,12 +23,16 @@ _CLEANED_EVERY = 3_600.0
 
 @dataclass
 class Upkeep:
-    """One table's. `spark`: a session of its own; `cleaned`: when old files were removed last (by the monotonic clock), and after which
-    batch."""
+    """One table's. `spark`: a session of its own; `clock`: in seconds; `cleaned`: when old files were removed
+    last, and after which batch."""
 
     spark: SparkSession
     log: Log
-    cleaned: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
+    clock: Callable[[], float] = time.monotonic
+    cleaned: tuple[float, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cleaned = self.clock(), 0
 
     def keep(self, published: Callable[[], Stamp | None], idle: bool) -> None:
         """Compact where files are many; once an hour, when idle, remove what batches since the last time have left.
@@ -38,7 +42,7 @@ class Upkeep:
         files = self.log.head().files
         cleaned, number = self.cleaned
         many = files >= _TOO_MANY_FILES or (idle and files >= _MANY_FILES)
-        stamp = published() if many or (idle and time.monotonic() - cleaned > _CLEANED_EVERY) else None
+        stamp = published() if many or (idle and self.clock() - cleaned > _CLEANED_EVERY) else None
         if stamp is None:
             return
         with settings(self.spark, {"spark.databricks.delta.commitInfo.userMetadata": stamp.to_json()}):
@@ -46,7 +50,7 @@ class Upkeep:
                 self._table.optimize().executeCompaction()
             elif stamp.number > number:
                 self._table.vacuum()
-                self.cleaned = time.monotonic(), stamp.number
+                self.cleaned = self.clock(), stamp.number
 
     @property
     def _table(self) -> DeltaTable:

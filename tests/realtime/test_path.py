@@ -254,7 +254,8 @@ def test_progress_is_written_again_with_a_compaction(lake: TestLake) -> None:
     assert log is not None
     assert stamp is not None
     kept = log.head().version.number
-    upkeep = Upkeep(lake.spark, log, cleaned=(-1e9, 0))
+    upkeep = Upkeep(lake.spark, log)
+    upkeep.cleaned = (-1e9, 0)
     upkeep.keep(lambda: stamp, idle=True)  # an hour has passed: old files are removed
     lake.sql("OPTIMIZE delta.`" + lake.path("views/v__realtime") + "`")
     newer = [Stamp.from_json(c.user_metadata) for c in log.commits(kept, log.head().version.number)]

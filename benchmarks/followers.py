@@ -1,0 +1,71 @@
+"""Processes that follow a live stream, watched from outside: CPU seconds and memory of each, second by second."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Sample:
+    """At `time` (seconds since 1970) the process and its children had used so many CPU seconds, and held so many bytes."""
+
+    time: float
+    cpu: float
+    memory: int
+
+
+@dataclass
+class Follower:
+    """One process, its output in `log`; `samples`, a second apart, since it was started."""
+
+    command: list[str]
+    log: Path
+    samples: list[Sample] = field(default_factory=list)
+
+    def __enter__(self) -> Follower:
+        with self.log.open("w") as out:
+            self._process = subprocess.Popen(self.command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """End it with SIGTERM; after two minutes with SIGKILL."""
+        self._ended.set()
+        self._thread.join()
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(120)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+
+    def alive(self) -> None:
+        """Raise RuntimeError, with what it said last, where it has ended."""
+        if self._process.poll() is not None:
+            raise RuntimeError(f"{' '.join(self.command)} ended with {self._process.returncode}: {self.log.read_text()[-2000:]}")
+
+    def cpu(self, since: float, until: float) -> float:
+        """CPU seconds that it used between two times."""
+        before, after = (next((s.cpu for s in reversed(self.samples) if s.time <= at), 0.0) for at in (since, until))
+        return after - before
+
+    def _sample(self) -> None:
+        while not self._ended.wait(1.0):
+            try:
+                root = psutil.Process(self._process.pid)
+                every = [root, *root.children(recursive=True)]
+                cpu = sum(t.user + t.system for t in (p.cpu_times() for p in every))
+                self.samples.append(Sample(time.time(), cpu, sum(p.memory_info().rss for p in every)))
+            except psutil.NoSuchProcess:
+                continue

@@ -1,0 +1,82 @@
+"""Draw what benchmarks/results/realtime.json holds, for docs/realtime.md: `python -m benchmarks.plots`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+from benchmarks.measure import RESULTS
+
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+_WIDTH, _HEIGHT = 360, 180
+
+
+def _lines(values: list[dict[str, Any]], x: str, y: str, series: str, title: str) -> alt.Chart:
+    data = alt.Data(values=[v for v in values if v["y"] is not None])
+    axes = {"x": alt.X("x:Q", title=x), "y": alt.Y("y:Q", title=y, scale=alt.Scale(zero=True))}
+    color = alt.Color("series:N", title=series, legend=alt.Legend(orient="bottom"))
+    return alt.Chart(data, title=title, width=_WIDTH, height=_HEIGHT).mark_line().encode(**axes, color=color)
+
+
+def _points(x: list[float], y: list[Any], series: str) -> list[dict[str, Any]]:
+    return [{"x": a, "y": b, "series": series} for a, b in zip(x, y, strict=True)]
+
+
+def latency(found: Mapping[str, Any]) -> alt.Chart:
+    """Latency of commits over time, p50 and p95 of each ten seconds."""
+    at = [point[0] for point in found["series"]]
+    values = [v for i, name in ((1, "p50"), (2, "p95")) for v in _points(at, [point[i] for point in found["series"]], name)]
+    return _lines(values, "seconds since the stream began", "seconds", "latency", f"Latency at {found['rate']:,} events a second")
+
+
+def memory(results: Mapping[str, Any]) -> alt.Chart:
+    """Memory over time: the real-time path's and the stream-stream join's processes."""
+    values = [
+        v
+        for name in ("steady", "stream-stream join")
+        if name in results
+        for v in _points([at for at, _ in results[name]["memory"]], [m / 1e9 for _, m in results[name]["memory"]], name)
+    ]
+    return _lines(values, "seconds since the stream began", "GB, JVM and Python", "", "Memory of the process")
+
+
+def files(found: Mapping[str, Any]) -> alt.Chart:
+    """Files of the real-time table over two simulated days."""
+    counts = found["counts"]
+    at = [count["batch"] * found["days"] * 24 / found["batches"] for count in counts]
+    names = {"log_files": "log", "data_files": "data", "live_files": "data in use"}
+    values = [v for key, name in names.items() for v in _points(at, [count[key] for count in counts], name)]
+    return _lines(values, "simulated hours", "files", "files", "Files of the real-time table")
+
+
+def rates(results: Mapping[str, Any]) -> alt.Chart:
+    """Latency by rate."""
+    found = sorted((r["rate"], r["latency"]) for name, r in results.items() if name == "steady" or name.endswith("a second"))
+    values = [v for share in ("p50", "p95") for v in _points([r for r, _ in found], [latencies[share] for _, latencies in found], share)]
+    return _lines(values, "events a second", "seconds", "latency", "Latency by rate").mark_line(point=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write docs/images/realtime.svg."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, default=RESULTS / "realtime.json")
+    parser.add_argument("--out", type=Path, default=IMAGES / "realtime.svg")
+    options = parser.parse_args(arguments)
+    results = json.loads(options.results.read_text())["results"]
+    drawn = [latency(results["steady"]), memory(results)]
+    drawn += [rates(results)] if any(name.endswith("a second") for name in results) else []
+    drawn += [files(results["day"])] if "day" in results else []
+    options.out.parent.mkdir(exist_ok=True)
+    charts = alt.concat(*drawn, columns=2, background="white").resolve_scale(color="independent")
+    charts.save(str(options.out))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
