@@ -75,7 +75,7 @@ def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
     if FEED_COLUMNS & {name.lower() for name in pinned.schema.names}:
         return _rows_of_whole_files(pinned, found, columns)
     log, scala = pinned.log, pinned.log.scala
-    reader = getattr(getattr(log.jvm, f"{_READER}$"), "MODULE$")
+    reader = _reader(log.jvm)
     spec = getattr(log.jvm, f"{_READER}$CDCDataSpec")
     specs: tuple[list[Java], list[Java]] = ([], [])
     for version, sides in enumerate(_versions(pinned, found)):
@@ -90,10 +90,19 @@ def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
 
 
 def rows_of_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
-    """The same rows by the change data feed of the commits since+1..(the pinned version), not net."""
-    reader = pinned.log.spark.read.format("delta").option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", since + 1).option("endingVersion", pinned.version.number)
-    return reader.load(pinned.log.path).selectExpr(*columns, _WEIGHT)
+    """The same rows by the change data feed of the commits since+1..(the pinned version), none of which redefined the table; not net.
+
+    Delta's public reader would look up two more snapshots, and carry each row through the JVM's objects.
+    """
+    log, some, none = pinned.log, pinned.log.scala.some, pinned.log.scala.none
+    interval = (since + 1, pinned.version.number)
+    here = some(pinned.snapshot)  # its metadata are those of the interval's start
+    feed = _reader(log.jvm).changesToBatchDF(log.java, *interval, log.spark._jsparkSession, none, here, False, here)
+    return DataFrame(feed, log.spark).selectExpr(*columns, _WEIGHT)
+
+
+def _reader(jvm: Any) -> Java:
+    return getattr(getattr(jvm, f"{_READER}$"), "MODULE$")
 
 
 def _rows_of_whole_files(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:

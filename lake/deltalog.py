@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
+from lake.deltastate import State
 from lake.nodes import quoted
 from lake.ranges import Ranges, statistics
 from lake.scala import Java, Scala
@@ -249,7 +250,7 @@ class Log:
     def head(self) -> Pinned:
         """The newest version, read from the log now."""
         none = self.scala.none
-        return Pinned(self, self.java.update(False, none, none))
+        return Pinned(self, State(self.jvm, self.scala, self.java, self.spark._jsparkSession).newest(self.java.update(False, none, none)))
 
     def at(self, number: int) -> Pinned:
         """An older version. Raises where the log no longer reaches back."""

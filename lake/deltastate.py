@@ -1,0 +1,121 @@
+"""The newest version of a table whose writers leave no checksum beside their commits (delta-rs, and others than Spark).
+
+Its size, its files and its transactions would be had by replaying the log, in a Spark job, at every new version. Here they are derived from
+the version that was known before and the commits since, as Delta does it for its own commits. Pinned with Delta 4.4.
+
+Law: a derived version is the replayed one (tests/test_deltastate.py); where it can't be derived, it is replayed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from lake.scala import Java, Scala, active
+
+_MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
+_MOST_TABLES = 1_000
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A version that was seen: Delta's snapshot of it, what is used for it, and what its commit says, by which it is known again."""
+
+    found: Java
+    used: Java
+    commit: int
+
+    @property
+    def version(self) -> int:
+        return int(self.found.version())
+
+
+_known: OrderedDict[tuple[object, str], _Known] = OrderedDict()
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class State:
+    """The way to one table's newest version. `log`: Delta's; `spark`: the JVM's session."""
+
+    jvm: Any
+    scala: Scala
+    log: Java
+    spark: Java
+
+    def newest(self, found: Java) -> Java:
+        """Delta's snapshot `found`, or the same version with a checksum, where it has none and one can be derived."""
+        place = id(self.jvm._gateway_client), str(self.log.logPath().toString())
+        if found.checksumOpt().isDefined():
+            _known.pop(place, None)
+            return found
+        before = _known.get(place)
+        if before is not None and before.found.equals(found):
+            return before.used
+        try:
+            now = self._since(before, found)
+        except Py4JJavaError:  # a commit is gone, or Delta refuses: it replays the log when it is asked
+            _known.pop(place, None)
+            return found
+        with _lock:
+            _known[place] = now
+            _known.move_to_end(place)
+            while len(_known) > _MOST_TABLES:
+                _known.popitem(last=False)
+        return now.used
+
+    def _since(self, before: _Known | None, found: Java) -> _Known:
+        version = int(found.version())
+        if before is None or not 0 < version - before.version <= _MOST_COMMITS or not self._is_computed(before.used):
+            return _Known(found, found, self._commits(version - 1, version)[-1][2])
+        commits = self._commits(before.version - 1, version)
+        if commits[0][2] != before.commit:  # another table lies there now
+            return _Known(found, found, commits[-1][2])
+        few = sum(actions.size() for _, actions, _ in commits[1:]) <= _MOST_ACTIONS
+        checksum = self._derived(before.used, commits[1:]) if few else None
+        if checksum is None:
+            return _Known(found, found, commits[-1][2])
+        snapshot = self.jvm.org.apache.spark.sql.delta.Snapshot
+        with active(self.jvm, self.spark):
+            used = snapshot(found.path(), version, found.logSegment(), self.log, self.scala.some(checksum))
+        return _Known(found, used, commits[-1][2])
+
+    @staticmethod
+    def _is_computed(snapshot: Java) -> bool:
+        """Whether what a checksum holds is there without a replay."""
+        return bool(snapshot.checksumOpt().isDefined() or snapshot.stateReconstructionTriggered())
+
+    def _commits(self, since: int, until: int) -> list[tuple[int, Java, int]]:
+        """(version, actions, a number that tells what they say) of the commits since+1..until."""
+        changes = self.log.getChanges(since + 1, until, self.scala.none, True)
+        found = []
+        while changes.hasNext():
+            pair = changes.next()
+            found.append((int(pair._1()), pair._2(), int(pair._2().hashCode())))
+        return found
+
+    def _derived(self, snapshot: Java, commits: list[tuple[int, Java, int]]) -> Java | None:
+        """The checksum after the commits, None where Delta does not derive it, or not with the files."""
+        either: Callable[[Java], Java] = self.jvm.scala.util.Left
+        state, session = snapshot, self.spark
+        with active(self.jvm, session):
+            recorder = self.log.startTransaction(self.scala.none, self.scala.some(snapshot))
+            for version, actions, _ in commits:
+                none, told = self.scala.none, self._operation(actions)
+                found = recorder.incrementallyDeriveChecksum(
+                    session, self.log, version, actions, none, none, told, none, either(state), False, True
+                )
+                if found.isLeft():
+                    return None
+                state, either = found.toOption().get(), self.jvm.scala.util.Right
+        return state if state.allFiles().isDefined() and state.numFiles() == state.allFiles().get().size() else None
+
+    def _operation(self, actions: Java) -> str:
+        """What a commit says that it did."""
+        every = (actions.apply(i) for i in range(actions.size()))
+        return next((str(action.operation()) for action in every if action.getClass().getSimpleName() == "CommitInfo"), "")

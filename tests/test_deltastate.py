@@ -1,0 +1,108 @@
+"""A version derived from the one before is the version that the log says, whoever wrote the commits."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from pyspark.sql import SparkSession
+
+from lake.deltalog import Log, Pinned
+from tests.lakes import TestLake, multiset
+
+
+def rows(*pairs: tuple[int, int]) -> pa.Table:
+    return pa.table({"id": pa.array([i for i, _ in pairs], pa.int64()), "x": pa.array([x for _, x in pairs], pa.int64())})
+
+
+def made(path: Path) -> str:
+    write_deltalake(path, rows((1, 1), (2, 2), (3, 3)), configuration={"delta.enableChangeDataFeed": "true"})
+    return str(path)
+
+
+def derived(pinned: Pinned) -> bool:
+    return bool(pinned.snapshot.checksumOpt().isDefined())
+
+
+def assert_same(spark: SparkSession, path: str, pinned: Pinned) -> None:
+    """What the pinned version says is what Delta's own replay of the log and delta-rs say."""
+    replayed = pinned.log.java.update(False, pinned.log.scala.none, pinned.log.scala.none)
+    theirs = DeltaTable(path)
+    files = sorted(str(file.path()) for file in replayed.allFiles().collect())
+    assert pinned.version.number == theirs.version()
+    assert pinned.version.table_id == str(replayed.metadata().id())
+    assert (pinned.files, pinned.bytes) == (len(files), int(replayed.sizeInBytes()))
+    assert sorted(str(file.path()) for file, *_ in pinned._files) == files
+    assert str(pinned.snapshot.schema().json()) == str(replayed.schema().json())
+    assert multiset(pinned.rows_among({})) == Counter((r["id"], r["x"]) for r in theirs.to_pyarrow_table().to_pylist())
+
+
+STEPS: tuple[Callable[[str, SparkSession], Any], ...] = (
+    lambda path, _: write_deltalake(path, rows((4, 4), (4, 4)), mode="append"),
+    lambda path, _: DeltaTable(path).delete("id = 2"),
+    lambda path, _: [write_deltalake(path, rows((i, i)), mode="append") for i in range(10, 13)],
+    lambda path, _: DeltaTable(path).update(updates={"x": "x + 1"}, predicate="id < 11"),
+    lambda path, _: DeltaTable(path).optimize.compact(),
+    lambda path, _: DeltaTable(path).restore(1),
+    lambda path, _: DeltaTable(path).create_checkpoint(),
+    lambda path, _: write_deltalake(path, rows(), mode="append"),
+    lambda path, spark: spark.sql(f"INSERT INTO delta.`{path}` VALUES (7, 7)"),
+    lambda path, _: DeltaTable(path).delete(),
+    lambda path, _: write_deltalake(path, rows((8, 8)), mode="overwrite"),
+)
+
+
+def test_each_version_is_what_the_log_says(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(tmp_path / "t")
+    log, seen = Log(spark, path), []
+    assert_same(spark, path, log.head())
+    for step in STEPS:
+        step(path, spark)
+        pinned = log.head()
+        seen.append(derived(pinned))
+        assert_same(spark, path, pinned)
+        assert log.head().snapshot.equals(pinned.snapshot)
+    assert sum(seen) >= len(STEPS) - 2, seen
+
+
+def test_transactions_are_carried(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(tmp_path / "t")
+    log = Log(spark, path)
+    assert log.head().files == 1
+    for number in (3, 4):
+        properties = CommitProperties(app_transactions=[Transaction("app", number)])
+        write_deltalake(path, rows((number, 0)), mode="append", commit_properties=properties)
+        pinned = log.head()
+        assert (derived(pinned), pinned.transaction("app"), pinned.transaction("other")) == (True, number, -1)
+
+
+@pytest.mark.parametrize("commits", [1, 4])
+def test_another_table_at_the_same_place_is_not_taken_for_the_old_one(spark: SparkSession, tmp_path: Path, commits: int) -> None:
+    path = made(tmp_path / "t")
+    write_deltalake(path, rows((9, 9)), mode="append")
+    log = Log(spark, path)
+    assert multiset(log.head().rows_among({})) == Counter([(1, 1), (2, 2), (3, 3), (9, 9)])
+    shutil.rmtree(path)
+    made(Path(path))
+    for number in range(commits):
+        write_deltalake(path, rows((100 + number, 0)), mode="append")
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    pinned = Log(spark, path).head()
+    assert multiset(pinned.rows_among({})) == Counter([(1, 1), (2, 2), (3, 3), *((100 + n, 0) for n in range(commits))])
+
+
+def test_a_view_over_a_table_written_by_others_is_exact(lake: TestLake) -> None:
+    path = made(lake.folder / "t")
+    lake.tables["t"] = {"path": "t", "primary_key": ["id"]}
+    lake.view("v", "SELECT x, count(*) AS n FROM t GROUP BY x")
+    lake.refresh("v")
+    for step in STEPS[1:6]:
+        step(path, lake.spark)
+        lake.refresh("v")
+        lake.assert_exact("v")
