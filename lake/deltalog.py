@@ -25,8 +25,8 @@ from lake.ranges import Ranges, statistics
 from lake.scala import Java, Scala
 from lake.snapshots import Version
 
-_MOST_FILES = 500
-"""More files than these are left to Spark to choose from: each takes two trips to the JVM."""
+_MOST_FILES = 2_000
+"""More files than these are left to Spark to choose from."""
 MOST_NAMES = 1_000
 _ROW_GROUP = 256 << 20
 
@@ -158,39 +158,51 @@ class Pinned:
 
     @cached_property
     def _few_files(self) -> bool:
-        return self.files <= _MOST_FILES
+        return self._noted is not None or self.files <= _MOST_FILES
 
     def _files_among(self, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
         """(file, bytes) of those that may hold the keys."""
         fields = {f.name: f for f in self.schema.fields}
         physical = {name: fields[name].metadata.get("delta.columnMapping.physicalName", name) for name in keys}
         return [
-            (file, size)
-            for file, size, stats in self._files
+            (self._listed[0].get(i), size)
+            for i, (size, stats) in enumerate(self._files)
             if all(ranges.may_be_in(statistics(stats, physical[name], fields[name].dataType)) for name, ranges in keys.items())
         ]
 
     @cached_property
-    def _files(self) -> list[tuple[Java, int, dict[str, Any]]]:
-        files = [(file, json.loads(file.json())["add"]) for file in self._noted_files or list(self.snapshot.allFiles().collect())]
-        return [(file, int(add["size"]), _statistics(add)) for file, add in files]
+    def _files(self) -> list[tuple[int, dict[str, Any]]]:
+        """(bytes, statistics by column) of each file of `_listed`."""
+        return [(int(add["size"]), _statistics(add)) for add in self._listed[1]]
 
     def files_named(self, names: Collection[str]) -> list[Java]:
         """The log's entries, with their statistics, of the files of these names (without folders); of all files for too many names."""
         if len(names) > MOST_NAMES:
             return list(self.snapshot.allFiles().collect())
-        if self._noted_files is not None:
-            return [file for file in self._noted_files if str(file.path()).rpartition("/")[2] in names]
+        if self._noted is not None:
+            files, said = self._noted
+            return [files.get(i) for i, add in enumerate(said) if add["path"].rpartition("/")[2] in names]
         wanted = F.substring_index("path", "/", -1).isin(sorted(names))
         return list(self.snapshot.allFiles().filter(wanted._jc).collect())
 
     @cached_property
-    def _noted_files(self) -> list[Java] | None:
+    def _listed(self) -> tuple[Java, list[dict[str, Any]]]:
+        """All files, as a list in the JVM, and what the log says of each."""
+        return self._noted or self._said(self.snapshot.allFiles().collectAsList())
+
+    @cached_property
+    def _noted(self) -> tuple[Java, list[dict[str, Any]]] | None:
+        """The same where the checksum lists the files, else None."""
         noted = None if self._checksum is None else self._checksum.allFiles()
         if noted is None or noted.isEmpty():
             return None
-        files = self.log.scala.list(noted.get())
-        return files if len(files) == self.files and sum(int(file.size()) for file in files) == self.bytes else None
+        files, said = self._said(self.log.scala.java_list(noted.get()))
+        return (files, said) if len(said) == self.files and sum(int(add["size"]) for add in said) == self.bytes else None
+
+    def _said(self, files: Java) -> tuple[Java, list[dict[str, Any]]]:
+        """The list, with what the log says of each, in one trip to the JVM."""
+        said: list[dict[str, Any]] = json.loads(self.log.jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson(files, None))
+        return files, said
 
     def rows_of(self, files: list[Java]) -> DataFrame:
         """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""

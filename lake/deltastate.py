@@ -1,7 +1,8 @@
-"""The newest version of a table whose writers leave no checksum beside their commits (delta-rs, and others than Spark).
+"""The newest version of a table whose writers note no list of its files beside their commits.
 
-Its size, its files and its transactions would be had by replaying the log, in a Spark job, at every new version. Here they are derived from
-the version that was known before and the commits since, as Delta does it for its own commits. Pinned with Delta 4.4.
+Spark notes it in a version's checksum while files are few; delta-rs and others write no checksum. The files would be had by replaying the
+log, in a Spark job, at every new version. Here they are derived from the version that was known before and the commits since, as Delta
+does it for its own commits. Pinned with Delta 4.4.
 
 Law: a derived version is the replayed one (tests/test_deltastate.py); where it can't be derived, it is replayed.
 """
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +20,9 @@ from py4j.protocol import Py4JJavaError
 
 from lake.scala import Java, Scala, active
 
-_MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
+_MOST_COMMITS, _MOST_ACTIONS, _MOST_FILES = 100, 2_000, 2_000
 _MOST_TABLES = 1_000
+_THRESHOLD = "spark.databricks.delta.allFilesInCrc.thresholdNumFiles"
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,9 @@ class State:
     spark: Java
 
     def newest(self, found: Java) -> Java:
-        """Delta's snapshot `found`, or the same version with a checksum, where it has none and one can be derived."""
+        """Delta's snapshot `found`, or the same version with a list of its files noted, where it has none and one can be derived."""
         place = id(self.jvm._gateway_client), str(self.log.logPath().toString())
-        if found.checksumOpt().isDefined():
+        if _notes_files(found) or _files(found) > _MOST_FILES:
             _known.pop(place, None)
             return found
         before = _known.get(place)
@@ -71,7 +74,8 @@ class State:
 
     def _since(self, before: _Known | None, found: Java) -> _Known:
         version = int(found.version())
-        if before is None or not 0 < version - before.version <= _MOST_COMMITS or not self._is_computed(before.used):
+        computed = before is not None and (_notes_files(before.used) or before.used.stateReconstructionTriggered())
+        if before is None or not computed or not 0 < version - before.version <= _MOST_COMMITS:
             return _Known(found, found, self._commits(version - 1, version)[-1][2])
         commits = self._commits(before.version - 1, version)
         if commits[0][2] != before.commit:  # another table lies there now
@@ -84,11 +88,6 @@ class State:
         with active(self.jvm, self.spark):
             used = snapshot(found.path(), version, found.logSegment(), self.log, self.scala.some(checksum))
         return _Known(found, used, commits[-1][2])
-
-    @staticmethod
-    def _is_computed(snapshot: Java) -> bool:
-        """Whether what a checksum holds is there without a replay."""
-        return bool(snapshot.checksumOpt().isDefined() or snapshot.stateReconstructionTriggered())
 
     def _commits(self, since: int, until: int) -> list[tuple[int, Java, int]]:
         """(version, actions, a number that tells what they say) of the commits since+1..until."""
@@ -103,7 +102,7 @@ class State:
         """The checksum after the commits, None where Delta does not derive it, or not with the files."""
         either: Callable[[Java], Java] = self.jvm.scala.util.Left
         state, session = snapshot, self.spark
-        with active(self.jvm, session):
+        with active(self.jvm, session), self._many_files():
             recorder = self.log.startTransaction(self.scala.none, self.scala.some(snapshot))
             for version, actions, _ in commits:
                 none, told = self.scala.none, self._operation(actions)
@@ -115,7 +114,27 @@ class State:
                 state, either = found.toOption().get(), self.jvm.scala.util.Right
         return state if state.allFiles().isDefined() and state.numFiles() == state.allFiles().get().size() else None
 
+    @contextmanager
+    def _many_files(self) -> Iterator[None]:
+        """Within it Delta derives lists of more files than it would write into a checksum."""
+        conf = self.spark.conf()
+        before = conf.getOption(_THRESHOLD)
+        conf.set(_THRESHOLD, str(_MOST_FILES))
+        try:
+            yield
+        finally:
+            conf.set(_THRESHOLD, before.get()) if before.isDefined() else conf.unset(_THRESHOLD)
+
     def _operation(self, actions: Java) -> str:
         """What a commit says that it did."""
         every = (actions.apply(i) for i in range(actions.size()))
         return next((str(action.operation()) for action in every if action.getClass().getSimpleName() == "CommitInfo"), "")
+
+
+def _notes_files(snapshot: Java) -> bool:
+    return bool(snapshot.checksumOpt().isDefined() and snapshot.checksumOpt().get().allFiles().isDefined())
+
+
+def _files(snapshot: Java) -> int:
+    """How many files a version has, by its checksum; 0 where it has none."""
+    return int(snapshot.checksumOpt().get().numFiles()) if snapshot.checksumOpt().isDefined() else 0

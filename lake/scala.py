@@ -34,8 +34,12 @@ class Scala:
 
     def list(self, sequence: Java) -> list[Any]:
         """A Scala sequence as a Python list."""
-        items = self._converters.asJava(sequence)
+        items = self.java_list(sequence)
         return [items.get(i) for i in range(items.size())]  # not its iterator, whose end is an exception across the gateway
+
+    def java_list(self, sequence: Java) -> Java:
+        """A Scala sequence as a Java list, whose items stay where they are until they are asked for."""
+        return self._converters.asJava(sequence)
 
     def seq(self, items: Iterable[Any]) -> Java:
         """A Python list as a Scala immutable sequence."""
