@@ -268,9 +268,9 @@ def _read(checkpoint: Path, lake: Path) -> bool:
     if not done or not (checkpoint / "progress.json").exists():
         return False
     offsets = [json.loads(line) for line in (checkpoint / "offsets" / str(max(done))).read_text().splitlines()[2:]]
-    by_table = {Path(lake / source): commits(lake / source)[-1].version for source in _SOURCES}
-    # an offset stands before the version that it names, or within it
-    return sorted(o["reservoirVersion"] for o in offsets) == sorted(version + 1 for version in by_table.values())
+    # an offset stands before a version's first file (index below 0), or after one of its files; versions are taken whole
+    done_versions = sorted(o["reservoirVersion"] - (o["index"] < 0) for o in offsets)
+    return done_versions == sorted(commits(lake / source)[-1].version for source in _SOURCES)
 
 
 def _followed(stream: Stream, started: float, ended: float) -> dict[str, Any]:

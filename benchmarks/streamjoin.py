@@ -39,7 +39,7 @@ def main(lake: Path, checkpoint: Path, target: Path) -> int:
     while not stop.wait(0.5) and query.isActive:
         last = query.lastProgress
         if last is not None:
-            found = last if isinstance(last, dict) else json.loads(last.json)
+            found = json.loads(last.json)
             if found["numInputRows"]:
                 (checkpoint / "progress.json").write_text(json.dumps(found))
     query.stop()

@@ -40,6 +40,7 @@ class _Known:
 
 _known: OrderedDict[tuple[object, str], _Known] = OrderedDict()
 _lock = threading.Lock()
+"""Held while a version is derived."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,20 @@ class State:
         if _notes_files(found) or _files(found) > _MOST_FILES:
             _known.pop(place, None)
             return found
-        before = _known.get(place)
-        if before is not None and before.found.equals(found):
-            return before.used
-        try:
-            now = self._since(before, found)
-        except Py4JJavaError:  # a commit is gone, or Delta refuses: it replays the log when it is asked
-            _known.pop(place, None)
-            return found
         with _lock:
+            before = _known.get(place)
+            if before is not None and before.found.equals(found):
+                return before.used
+            try:
+                now = self._since(before, found)
+            except Py4JJavaError:  # a commit is gone, or Delta refuses: it replays the log when it is asked
+                _known.pop(place, None)
+                return found
             _known[place] = now
             _known.move_to_end(place)
             while len(_known) > _MOST_TABLES:
                 _known.popitem(last=False)
-        return now.used
+            return now.used
 
     def _since(self, before: _Known | None, found: Java) -> _Known:
         version = int(found.version())
@@ -116,7 +117,8 @@ class State:
 
     @contextmanager
     def _many_files(self) -> Iterator[None]:
-        """Within it Delta derives lists of more files than it would write into a checksum."""
+        """Within it Delta derives lists of more files than it would write into a checksum. (By one thread at a time: the setting is the
+        session's.)"""
         conf = self.spark.conf()
         before = conf.getOption(_THRESHOLD)
         conf.set(_THRESHOLD, str(_MOST_FILES))
