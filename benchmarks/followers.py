@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,9 +51,10 @@ class Follower:
                 os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
 
-    def alive(self) -> None:
-        """Raise RuntimeError, with what it said last, where it has ended."""
-        if self._process.poll() is not None:
+    def alive(self, seconds: float = 0.0) -> None:
+        """Wait so long; raise RuntimeError, with what it said last, where it has ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
             raise RuntimeError(f"{' '.join(self.command)} ended with {self._process.returncode}: {self.log.read_text()[-2000:]}")
 
     def cpu(self, since: float, until: float) -> float:

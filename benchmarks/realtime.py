@@ -16,7 +16,7 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,17 @@ from rich.table import Table
 from benchmarks.followers import Follower
 from benchmarks.measure import DATA, RESULTS, save_to
 from examples.nexmark.generator import Nexmark
-from examples.nexmark.writer import Writer
+from examples.nexmark.realtime import CONFIG, VIEW
+from examples.nexmark.writer import Writer, make_tables
 from lake import Lakehouse, open_lake
 from lake.realtime.lease import FOLDER
+from lake.realtime.metrics import quantile, quantiles
 from lake.realtime.upkeep import Upkeep
 from lake.session import own_session
 from lake.stamp import Stamp
 
 _ROOT = DATA / "realtime"
-_CONFIG = Path(__file__).parent.parent / "examples" / "nexmark" / "lakejoin.yml"
-_VIEW, _SOURCES = "q20", ("auction", "bid")
+_SOURCES = ("auction", "bid")
 _COLD = 60.0
 _BIN = 10
 _BATCH_STANDS_FOR = 1_200.0
@@ -54,14 +55,32 @@ class Commit:
     metadata: str | None
 
 
-def commits(table: Path) -> list[Commit]:
-    """The commits in a table's log, oldest first."""
-    found = []
-    for file in sorted((table / "_delta_log").glob("*.json")):
+def commits(table: Path, newest_first: bool = False) -> Iterator[Commit]:
+    """The commits in a table's log, oldest first unless told otherwise; each is read when it is asked for."""
+    for file in sorted((table / "_delta_log").glob("*.json"), reverse=newest_first):
         if file.stem.isdigit():
             infos = (json.loads(line).get("commitInfo") for line in file.read_text().splitlines())
-            found.append(Commit(int(file.stem), file.stat().st_mtime, next((i.get("userMetadata") for i in infos if i), None)))
-    return found
+            yield Commit(int(file.stem), file.stat().st_mtime, next((i.get("userMetadata") for i in infos if i), None))
+
+
+def newest(lake: Path) -> dict[str, int]:
+    """The newest version of each source."""
+    return {source: next(commits(lake / source, newest_first=True)).version for source in _SOURCES}
+
+
+def realtime_table(lake: Path) -> Path:
+    return lake / "views" / f"{VIEW}__realtime"
+
+
+def processed(found: Iterable[Commit]) -> Iterator[tuple[float, dict[str, int]]]:
+    """Of commits of the real-time table, those that moved it on: when, and to which version of each source."""
+    stamps = ((commit.time, Stamp.from_json(commit.metadata)) for commit in found)
+    return ((at, {s: v.number for s, v in stamp.snapshot.versions.items()}) for at, stamp in stamps if stamp)
+
+
+def reached(lake: Path) -> dict[str, int]:
+    """The versions that the real-time table has processed; none before it is there."""
+    return next((versions for _, versions in processed(commits(realtime_table(lake), newest_first=True))), {})
 
 
 @dataclass(frozen=True)
@@ -74,12 +93,7 @@ class Stream:
     @staticmethod
     def of(lake: Path) -> Stream:
         written = {source: {c.version: c.time for c in commits(lake / source)} for source in _SOURCES}
-        stamps = ((c.time, Stamp.from_json(c.metadata)) for c in commits(lake / "views" / f"{_VIEW}__realtime"))
-        return Stream(written, [(at, {s: v.number for s, v in stamp.snapshot.versions.items()}) for at, stamp in stamps if stamp])
-
-    @property
-    def drained(self) -> bool:
-        return bool(self.processed) and self.processed[-1][1] == {source: max(versions) for source, versions in self.written.items()}
+        return Stream(written, list(processed(commits(realtime_table(lake)))))
 
     def latencies(self) -> list[tuple[float, float]]:
         """Of each version of a source that came while the path ran: when it came, and seconds until it was processed."""
@@ -97,11 +111,6 @@ class Stream:
         return there - sum(number + 1 for number in done.values())
 
 
-def quantile(values: list[float], share: float) -> float | None:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
-
-
 class Bench:
     """The base lake: events, the view built. Each case gets a copy."""
 
@@ -111,27 +120,24 @@ class Bench:
         base = _ROOT / "base"
         lake = open_lake({**self._config(base), "spark": {"spark.driver.memory": "2g"}})
         self.spark = lake.spark
-        for table in ("person", *_SOURCES):
-            rows = getattr(self.stream, table)(self.spark, 0, events)
-            # no deletion vectors: delta-rs, which writes from here on, has none
-            rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(base / table))
-        lake.refresh(_VIEW)
+        make_tables(self.spark, self.stream, events, base)
+        lake.refresh(VIEW)
 
     def path(self, name: str, rate: int, seconds: int, **realtime: Any) -> dict[str, Any]:
         """The real-time path beside the writer."""
         lake = self._fresh(name, realtime or True)
         follower = Follower(
-            [sys.executable, "-m", "lake.cli", "--config", str(lake / "lakejoin.yml"), "realtime", _VIEW, "--json"], lake / "log.txt"
+            [sys.executable, "-m", "lake.cli", "--config", str(lake / "lakejoin.yml"), "realtime", VIEW, "--json"], lake / "log.txt"
         )
         writer = self._writer(lake, rate, seconds)
         with follower:
-            self._until(follower, lambda: bool(Stream.of(lake).processed))
-            started, ended, drained = self._run(follower, writer, lambda: Stream.of(lake).drained)
+            self._until(follower, lambda: bool(reached(lake)))
+            started, ended, drained = self._run(follower, writer, lambda: reached(lake) == newest(lake))
         lines = [json.loads(line) for line in (lake / "log.txt").read_text().splitlines() if line.startswith("{")]
-        exact = self.eventual(lake).verify(_VIEW).exact
+        exact = self.eventual(lake).verify(VIEW).exact
         assert exact, f"{name}: the real-time table is not exact"
-        state = len(commits(lake / "views" / f"{_VIEW}__realtime")[-1].metadata or "")
-        state += sum(f.stat().st_size for f in (lake / "views" / f"{_VIEW}__realtime" / FOLDER).glob("*"))
+        table = realtime_table(lake)
+        state = len(next(commits(table, newest_first=True)).metadata or "") + sum(f.stat().st_size for f in (table / FOLDER).glob("*"))
         return {
             **self._watched(lake, follower, writer, started, ended, drained),
             **_followed(Stream.of(lake), started, ended),
@@ -168,19 +174,18 @@ class Bench:
         lake = self._fresh("day", True)
         eventual, batches = self.eventual(lake), int(_DAYS * 86_400 / _BATCH_STANDS_FOR)
         writer = self._writer(lake, rate, batches)
-        eventual.refresh(_VIEW)
-        table, number = lake / "views" / f"{_VIEW}__realtime", 0
+        eventual.refresh(VIEW)
+        table, number = realtime_table(lake), 0
         kept = "'delta.deletedFileRetentionDuration' = 'interval 3 minutes'"
         self.spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({kept})")
-        log = eventual.table_log(_VIEW)
+        log = eventual.table_log(VIEW)
         assert log is not None
         upkeep = Upkeep(own_session(self.spark), log, clock=lambda: number * _BATCH_STANDS_FOR)
         counts = []
         for number in range(1, batches + 1):
             writer.write(number - 1)
-            eventual.refresh(_VIEW)
-            upkeep.keep(lambda: eventual.stamp(_VIEW), idle=False)
-            upkeep.keep(lambda: eventual.stamp(_VIEW), idle=True)
+            eventual.refresh(VIEW)
+            upkeep.keep(lambda: eventual.stamp(VIEW), idle=True)
             for file in (table / "_delta_log").rglob("*"):
                 os.utime(file, (file.stat().st_atime, file.stat().st_mtime - _BATCH_STANDS_FOR))
             found = [f for f in table.rglob("*") if f.is_file()]
@@ -188,7 +193,7 @@ class Bench:
             counts.append(
                 {"batch": number, "log_files": len(in_log), "data_files": len(found) - len(in_log), "live_files": log.head().files}
             )
-        assert eventual.verify(_VIEW).exact
+        assert eventual.verify(VIEW).exact
         return {"batches": batches, "days": _DAYS, "counts": counts}
 
     def eventual(self, lake: Path) -> Lakehouse:
@@ -197,13 +202,13 @@ class Bench:
     # -- what the cases share ---------------------------------------------------------------------------------------
 
     def _config(self, lake: Path) -> dict[str, Any]:
-        return {**yaml.safe_load(_CONFIG.read_text()), "root": str(lake), "spark": {"spark.driver.memory": "4g"}}
+        return {**yaml.safe_load(CONFIG.read_text()), "root": str(lake), "spark": {"spark.driver.memory": "4g"}}
 
     def _fresh(self, name: str, realtime: Any) -> Path:
         lake = _ROOT / name
         shutil.copytree(_ROOT / "base", lake)
         config = self._config(lake)
-        config["views"][_VIEW]["realtime"] = realtime
+        config["views"][VIEW]["realtime"] = realtime
         (lake / "lakejoin.yml").write_text(yaml.safe_dump(config))
         return lake
 
@@ -230,10 +235,9 @@ class Bench:
     def _until(follower: Follower, reached: Callable[[], bool], seconds: float = 600.0) -> None:
         deadline = time.monotonic() + seconds
         while not reached():
-            follower.alive()
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{' '.join(follower.command)} has not drained within {seconds:.0f} s")
-            time.sleep(0.5)
+            follower.alive(0.5)
 
     def _watched(self, lake: Path, follower: Follower, writer: Writer, started: float, ended: float, drained: float) -> dict[str, Any]:
         """What can be said of any follower."""
@@ -270,7 +274,7 @@ def _read(checkpoint: Path, lake: Path) -> bool:
     offsets = [json.loads(line) for line in (checkpoint / "offsets" / str(max(done))).read_text().splitlines()[2:]]
     # an offset stands before a version's first file (index below 0), or after one of its files; versions are taken whole
     done_versions = sorted(o["reservoirVersion"] - (o["index"] < 0) for o in offsets)
-    return done_versions == sorted(commits(lake / source)[-1].version for source in _SOURCES)
+    return done_versions == sorted(newest(lake).values())
 
 
 def _followed(stream: Stream, started: float, ended: float) -> dict[str, Any]:
@@ -281,11 +285,11 @@ def _followed(stream: Stream, started: float, ended: float) -> dict[str, Any]:
     for at, seconds in points:
         bins.setdefault(int((at - started) // _BIN) * _BIN, []).append(seconds)
     series = [(at, quantile(v, 0.5), quantile(v, 0.95), stream.backlog(started + at + _BIN)) for at, v in sorted(bins.items())]
-    waiting = [backlog for *_, backlog in series if backlog is not None]
+    waiting = [backlog for *_, backlog in series]
     thirds = len(waiting) // 3
     return {
-        "latency": {f"p{share:.0%}".rstrip("%"): quantile(warm, share) for share in (0.5, 0.95, 0.99)},
-        "latency_cold": {f"p{share:.0%}".rstrip("%"): quantile([s for _, s in points], share) for share in (0.5, 0.95, 0.99)},
+        "latency": quantiles(warm),
+        "latency_cold": quantiles([seconds for _, seconds in points]),
         "backlog_middle": statistics.mean(waiting[thirds : 2 * thirds] or waiting),
         "backlog_last": statistics.mean(waiting[2 * thirds :]),
         "series": series,

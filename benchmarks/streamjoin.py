@@ -7,7 +7,6 @@ written to CHECKPOINT/progress.json. Its session is Lakejoin's, with two shuffle
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
@@ -17,7 +16,6 @@ import yaml
 
 from lake.session import make_session
 
-_VIEWS = Path(__file__).parent.parent / "examples" / "nexmark" / "lakejoin.yml"
 _SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "2",
@@ -33,15 +31,13 @@ def main(lake: Path, checkpoint: Path, target: Path) -> int:
     for table in ("bid", "auction"):
         stream = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", "0").load(str(lake / table))
         stream.where("_change_type IN ('insert', 'update_postimage')").createOrReplaceTempView(table)
-    joined = spark.sql(yaml.safe_load(_VIEWS.read_text())["views"]["q20"]["query"])
+    joined = spark.sql(yaml.safe_load((lake / "lakejoin.yml").read_text())["views"]["q20"]["query"])
     writer = joined.writeStream.format("delta").option("checkpointLocation", str(checkpoint)).outputMode("append")
     query = writer.trigger(processingTime="1 second").start(str(target))
     while not stop.wait(0.5) and query.isActive:
         last = query.lastProgress
-        if last is not None:
-            found = json.loads(last.json)
-            if found["numInputRows"]:
-                (checkpoint / "progress.json").write_text(json.dumps(found))
+        if last is not None and last.numInputRows:
+            (checkpoint / "progress.json").write_text(last.json)
     query.stop()
     return 0
 

@@ -19,14 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from lake.deltastate import State
+from lake.deltastate import MOST_FILES, State
 from lake.nodes import quoted
 from lake.ranges import Ranges, statistics
 from lake.scala import Java, Scala
 from lake.snapshots import Version
 
-_MOST_FILES = 2_000
-"""More files than these are left to Spark to choose from."""
 MOST_NAMES = 1_000
 _ROW_GROUP = 256 << 20
 
@@ -158,7 +156,7 @@ class Pinned:
 
     @cached_property
     def _few_files(self) -> bool:
-        return self._noted is not None or self.files <= _MOST_FILES
+        return self.files <= MOST_FILES
 
     def _files_among(self, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
         """(file, bytes) of those that may hold the keys."""

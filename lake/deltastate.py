@@ -20,7 +20,9 @@ from py4j.protocol import Py4JJavaError
 
 from lake.scala import Java, Scala, active
 
-_MOST_COMMITS, _MOST_ACTIONS, _MOST_FILES = 100, 2_000, 2_000
+_MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
+MOST_FILES = 2_000
+"""Lists of more files than these are left to Spark."""
 _MOST_TABLES = 1_000
 _THRESHOLD = "spark.databricks.delta.allFilesInCrc.thresholdNumFiles"
 
@@ -55,10 +57,11 @@ class State:
     def newest(self, found: Java) -> Java:
         """Delta's snapshot `found`, or the same version with a list of its files noted, where it has none and one can be derived."""
         place = id(self.jvm._gateway_client), str(self.log.logPath().toString())
-        if _notes_files(found) or _files(found) > _MOST_FILES:
-            _known.pop(place, None)
-            return found
+        noted = _notes_files(found) or _files(found) > MOST_FILES
         with _lock:
+            if noted:
+                _known.pop(place, None)
+                return found
             before = _known.get(place)
             if before is not None and before.found.equals(found):
                 return before.used
@@ -78,17 +81,17 @@ class State:
         computed = before is not None and (_notes_files(before.used) or before.used.stateReconstructionTriggered())
         if before is None or not computed or not 0 < version - before.version <= _MOST_COMMITS:
             return _Known(found, found, self._commits(version - 1, version)[-1][2])
-        commits = self._commits(before.version - 1, version)
-        if commits[0][2] != before.commit:  # another table lies there now
-            return _Known(found, found, commits[-1][2])
-        few = sum(actions.size() for _, actions, _ in commits[1:]) <= _MOST_ACTIONS
-        checksum = self._derived(before.used, commits[1:]) if few else None
-        if checksum is None:
-            return _Known(found, found, commits[-1][2])
+        known, *new = self._commits(before.version - 1, version)
+        same = known[2] == before.commit  # or else another table lies there now
+        few = sum(actions.size() for _, actions, _ in new) <= _MOST_ACTIONS
+        checksum = self._derived(before.used, new) if same and few else None
+        return _Known(found, found if checksum is None else self._with(found, checksum), new[-1][2])
+
+    def _with(self, found: Java, checksum: Java) -> Java:
+        """The same version with a checksum."""
         snapshot = self.jvm.org.apache.spark.sql.delta.Snapshot
         with active(self.jvm, self.spark):
-            used = snapshot(found.path(), version, found.logSegment(), self.log, self.scala.some(checksum))
-        return _Known(found, used, commits[-1][2])
+            return snapshot(found.path(), found.version(), found.logSegment(), self.log, self.scala.some(checksum))
 
     def _commits(self, since: int, until: int) -> list[tuple[int, Java, int]]:
         """(version, actions, a number that tells what they say) of the commits since+1..until."""
@@ -121,7 +124,7 @@ class State:
         session's.)"""
         conf = self.spark.conf()
         before = conf.getOption(_THRESHOLD)
-        conf.set(_THRESHOLD, str(_MOST_FILES))
+        conf.set(_THRESHOLD, str(MOST_FILES))
         try:
             yield
         finally:

@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.table import Table
 
 from examples.nexmark.generator import Nexmark
-from examples.nexmark.writer import Writer
+from examples.nexmark.writer import Writer, make_tables
 from lake import Lakehouse, open_lake
 from lake.console import path_texts
 from lake.realtime.metrics import Metrics
@@ -93,10 +93,7 @@ def main(arguments: list[str]) -> int:
     lake, stream = open_lake({**settings, "root": str(root)}), Nexmark(seed=options.seed)
     shutil.rmtree(root, ignore_errors=True)
     console.print(f"Making the lake: {options.events:,} events as Delta tables in {root}")
-    for table in settings["tables"]:
-        events = getattr(stream, table)(lake.spark, 0, options.events)
-        # no deletion vectors: delta-rs, which writes from here on, has none
-        events.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(root / table))
+    make_tables(lake.spark, stream, options.events, root)
     lake.refresh(VIEW)
     writer = Writer(root, stream, options.events, options.rate, options.seconds)
     writer.prepare(lake.spark)
@@ -113,8 +110,9 @@ def _live(lake: Lakehouse, writer: Writer, console: Console) -> int:
     with Live(console=console, refresh_per_second=2, get_renderable=lambda: shown(path.metrics, writer, strong)):
         while writer.is_alive() and running.is_alive():
             writer.join(0.2)
-        strong.ended.set()
-        strong.join()
+        for thread in (writer, strong):
+            thread.ended.set()
+            thread.join()
         stop.set()
         running.join()
     console.print("The sources rest. Draining the real-time path, refreshing the strong one, comparing:")

@@ -18,13 +18,21 @@ from pyspark.sql import SparkSession
 from examples.nexmark.generator import Nexmark
 
 
+def make_tables(spark: SparkSession, stream: Nexmark, events: int, root: Path) -> None:
+    """The tables before the stream begins, in folders of `root`. Without deletion vectors: delta-rs has none."""
+    for table in ("person", "auction", "bid"):
+        rows = getattr(stream, table)(spark, 0, events)
+        rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(root / table))
+
+
 class Writer(threading.Thread):
-    """Writes the events first, first+1, ... at `rate` a second for some seconds, then ends; `late`: seconds that it is behind."""
+    """Writes the events first, first+1, ... at `rate` a second for some seconds, then ends, or when `ended` is set; `late`: seconds that it
+    is behind."""
 
     def __init__(self, root: Path, stream: Nexmark, first: int, rate: int, seconds: int) -> None:
         super().__init__(name="writer", daemon=True)
         self.root, self.rate, self.seconds = root, rate, seconds
-        self.written, self.late = 0, 0.0
+        self.written, self.late, self.ended = 0, 0.0, threading.Event()
         self._stream, self._first = stream, first
         self._events: dict[str, pa.Table] = {}
 
@@ -42,8 +50,8 @@ class Writer(threading.Thread):
             self.write(second)
             self.written += self.rate
             self.late = time.monotonic() - started - (second + 1)
-            if self.late < 0:
-                time.sleep(-self.late)
+            if self.ended.wait(max(0.0, -self.late)):
+                return
 
     def write(self, second: int) -> None:
         """The commits of one second."""

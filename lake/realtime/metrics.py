@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,8 +77,7 @@ class Metrics:
 
     def latency(self, share: float) -> float | None:
         """The latency that this share of the commits does not exceed; None before the first."""
-        ordered = sorted(self.latencies)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
+        return quantile(self.latencies, share)
 
     @property
     def hit_rates(self) -> dict[str, float]:
@@ -87,10 +86,20 @@ class Metrics:
 
     def to_json(self) -> dict[str, Any]:
         numbers = {name: getattr(self, name) for name in ("view", "state", *_COUNTERS, *_GAUGES)}
-        latency = {f"p{share * 100:.0f}": self.latency(share) for share in _SHARES}
         lookups = {source: {"keys": hits + misses, "hits": hits} for source, (hits, misses) in self.lookups.items()}
-        rates = {"hit_rates": self.hit_rates, "lookups": lookups, "latency_seconds": latency, "versions": self.versions}
+        rates = {"hit_rates": self.hit_rates, "lookups": lookups, "latency_seconds": quantiles(self.latencies), "versions": self.versions}
         return {**numbers, **rates, **({"error": self.error} if self.error else {})}
+
+
+def quantile(values: Iterable[float], share: float) -> float | None:
+    """The value that this share of them does not exceed; None where there are none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
+
+
+def quantiles(values: Collection[float]) -> dict[str, float | None]:
+    """p50, p95 and p99."""
+    return {f"p{share * 100:.0f}": quantile(values, share) for share in _SHARES}
 
 
 class Exported(Collector):
