@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lake.scala import Java
+from lake.scala import Java, jvm_of
 
 
 class Folder:
@@ -16,7 +14,7 @@ class Folder:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.path = path
-        self._jvm = cast(Any, spark._jvm)
+        self._jvm = jvm_of(spark)
         self._files = self._at("").getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
     def names(self) -> list[str]:

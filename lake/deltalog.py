@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 from lake.deltastate import MOST_FILES, State
 from lake.nodes import quoted
 from lake.ranges import Ranges, statistics
-from lake.scala import Java, Scala
+from lake.scala import Java, Scala, jvm_of
 from lake.snapshots import Version
 
 MOST_NAMES = 1_000
@@ -232,7 +232,7 @@ class Log:
 
     def __init__(self, spark: SparkSession, path: str | None = None, name: str | None = None) -> None:
         self.spark = spark
-        self.jvm: Any = cast(Any, spark._jvm)
+        self.jvm = jvm_of(spark)
         self.scala = Scala(self.jvm)
         delta_log = self.jvm.org.apache.spark.sql.delta.DeltaLog
         self._identifier: Java = None

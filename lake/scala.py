@@ -1,12 +1,39 @@
-"""Scala's collections from Python, for the rooms that reach into the JVM (catalyst.py, deltalog.py, deltacommit.py)."""
+"""A JVM's classes and Scala's collections from Python, for the rooms that reach into the JVM (catalyst, deltalog.py, deltacommit.py)."""
 
 from __future__ import annotations
 
+import json
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.java_gateway import JavaPackage
+from pyspark.sql import SparkSession
+
 Java = Any  # an object that lives in the JVM
+_MOST_AT_ONCE = 10
+"""Java's List.of takes so many items in one call."""
+
+
+class Jvm:
+    """The classes of a JVM by their names, each looked for once: to py4j every part of a name is a trip and a search through all jars."""
+
+    def __init__(self, names: Any) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._names, name)
+        setattr(self, name, Jvm(found) if isinstance(found, JavaPackage) else found)
+        return self.__dict__[name]
+
+
+_jvms: weakref.WeakKeyDictionary[Any, Jvm] = weakref.WeakKeyDictionary()
+
+
+def jvm_of(spark: SparkSession) -> Any:
+    """The JVM of a session."""
+    return _jvms.setdefault(spark._jvm, Jvm(spark._jvm))
 
 
 @contextmanager
@@ -27,7 +54,9 @@ class Scala:
     def __init__(self, jvm: Any) -> None:
         # Finding a class costs a trip for each part of its name: once is enough.
         self._converters = jvm.scala.jdk.javaapi.CollectionConverters
-        self._array_list = jvm.java.util.ArrayList
+        self._array_list, self._list_of = jvm.java.util.ArrayList, jvm.java.util.List.of
+        self._to_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self._to_json = jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson
         self._for_name = jvm.java.lang.Class.forName
         self._classes: dict[str, Java] = {}
         self.some, self.none = jvm.scala.Option.apply, jvm.scala.Option.empty()
@@ -43,14 +72,18 @@ class Scala:
 
     def seq(self, items: Iterable[Any]) -> Java:
         """A Python list as a Scala immutable sequence."""
-        array = self._array_list()
-        for item in items:
-            array.add(item)
-        return self._converters.asScala(array).toSeq()
+        some = list(items)
+        array = self._list_of(*some[:_MOST_AT_ONCE])
+        if len(some) > _MOST_AT_ONCE:
+            array = self._array_list(array)
+            for start in range(_MOST_AT_ONCE, len(some), _MOST_AT_ONCE):
+                array.addAll(self._list_of(*some[start : start + _MOST_AT_ONCE]))
+        return self._to_seq(array)
 
     def dict(self, scala_map: Java) -> dict[str, str]:
         """A Scala map of strings as a dict."""
-        return {str(k): str(v) for k, v in self._converters.asJava(scala_map).items()}
+        found: dict[str, str] = json.loads(self._to_json(scala_map, None))
+        return found
 
     def is_a(self, java: Java, class_name: str) -> bool:
         """Whether the object is an instance of the class."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 from lake.nodes import Attribute, Expression
-from lake.scala import Java, Scala
+from lake.scala import Java, Scala, jvm_of
 
 
 class Expressions(Scala):
@@ -17,7 +16,7 @@ class Expressions(Scala):
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._jvm = cast(Any, spark._jvm)
+        self._jvm = jvm_of(spark)
         super().__init__(self._jvm)
         expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
         self._alias_class, self._literal_class, self._cast = expressions.Alias, expressions.Literal, expressions.Cast
