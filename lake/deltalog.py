@@ -259,8 +259,7 @@ class Log:
 
     def head(self) -> Pinned:
         """The newest version, read from the log now."""
-        none = self.scala.none
-        return Pinned(self, State(self.jvm, self.scala, self.java, self.spark._jsparkSession).newest(self.java.update(False, none, none)))
+        return Pinned(self, State(self.jvm, self.scala, self.java, self.spark._jsparkSession).newest())
 
     def at(self, number: int) -> Pinned:
         """An older version. Raises where the log no longer reaches back."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,44 +54,83 @@ class State:
     log: Java
     spark: Java
 
-    def newest(self, found: Java) -> Java:
-        """Delta's snapshot `found`, or the same version with a list of its files noted, where it has none and one can be derived."""
+    def newest(self) -> Java:
+        """Delta's snapshot of the newest version, with a list of its files noted, where one can be derived."""
         place = id(self.jvm._gateway_client), str(self.log.logPath().toString())
+        with _lock:
+            before = _known.get(place)
+            followed = self._tried(lambda: self._followed(before))
+            if followed is not None:
+                return self._keep(place, followed)
+        found = self.log.update(False, self.scala.none, self.scala.none)
         noted = _notes_files(found) or _files(found) > MOST_FILES
         with _lock:
-            if noted:
-                _known.pop(place, None)
-                return found
-            before = _known.get(place)
             if before is not None and before.found.equals(found):
                 return before.used
-            try:
-                now = self._since(before, found)
-            except Py4JJavaError:  # a commit is gone, or Delta refuses: it replays the log when it is asked
+            now = None if noted else self._tried(lambda: self._since(before, found))
+            if now is None:
                 _known.pop(place, None)
                 return found
-            _known[place] = now
-            _known.move_to_end(place)
-            while len(_known) > _MOST_TABLES:
-                _known.popitem(last=False)
-            return now.used
+            return self._keep(place, now)
+
+    @staticmethod
+    def _tried(derive: Callable[[], _Known | None]) -> _Known | None:
+        """What is derived; None where a commit is gone, or Delta refuses: it replays the log when it is asked."""
+        with suppress(Py4JJavaError):
+            return derive()
+        return None
+
+    @staticmethod
+    def _keep(place: tuple[object, str], now: _Known) -> Java:
+        _known[place] = now
+        _known.move_to_end(place)
+        while len(_known) > _MOST_TABLES:
+            _known.popitem(last=False)
+        return now.used
+
+    def _followed(self, before: _Known | None) -> _Known | None:
+        """The newest version, from one with a list of files. Delta itself would ask for protocol and metadata of each, in a job."""
+        if before is None or not _notes_files(before.used) or before.used.tableCommitCoordinatorClientOpt().isDefined():
+            return None
+        none = self.scala.none
+        with active(self.jvm, self.spark):
+            segments = self.log.createLogSegment(none, self.scala.some(before.used.checkpointProvider()), none, none, none)
+        if not segments.isDefined():
+            return None
+        segment = segments.get()
+        if segment.equals(before.used.logSegment()):
+            return before
+        version = int(segment.version())
+        if version == before.version:  # a checkpoint of it came
+            return before if self._commits(version - 1, version)[-1][2] == before.commit else None
+        if not 0 < version - before.version <= _MOST_COMMITS or self.log.readChecksum(version, none).isDefined():
+            return None
+        checksum, commit = self._checksum(before, version)
+        if checksum is None:
+            return None
+        used = self._with(segment, checksum)
+        return _Known(used, used, commit)
 
     def _since(self, before: _Known | None, found: Java) -> _Known:
         version = int(found.version())
         computed = before is not None and (_notes_files(before.used) or before.used.stateReconstructionTriggered())
         if before is None or not computed or not 0 < version - before.version <= _MOST_COMMITS:
             return _Known(found, found, self._commits(version - 1, version)[-1][2])
+        checksum, commit = self._checksum(before, version)
+        return _Known(found, found if checksum is None else self._with(found.logSegment(), checksum), commit)
+
+    def _checksum(self, before: _Known, version: int) -> tuple[Java | None, int]:
+        """A later version's checksum, None where it can't be derived; and what its commit says."""
         known, *new = self._commits(before.version - 1, version)
         same = known[2] == before.commit  # or else another table lies there now
         few = sum(actions.size() for _, actions, _ in new) <= _MOST_ACTIONS
-        checksum = self._derived(before.used, new) if same and few else None
-        return _Known(found, found if checksum is None else self._with(found, checksum), new[-1][2])
+        return self._derived(before.used, new) if same and few else None, new[-1][2]
 
-    def _with(self, found: Java, checksum: Java) -> Java:
-        """The same version with a checksum."""
+    def _with(self, segment: Java, checksum: Java) -> Java:
+        """Delta's snapshot of a log up to some version, with a checksum."""
         snapshot = self.jvm.org.apache.spark.sql.delta.Snapshot
         with active(self.jvm, self.spark):
-            return snapshot(found.path(), found.version(), found.logSegment(), self.log, self.scala.some(checksum))
+            return snapshot(self.log.logPath(), segment.version(), segment, self.log, self.scala.some(checksum))
 
     def _commits(self, since: int, until: int) -> list[tuple[int, Java, int]]:
         """(version, actions, a number that tells what they say) of the commits since+1..until."""

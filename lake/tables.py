@@ -25,6 +25,8 @@ from lake.ranges import Ranges
 from lake.snapshots import Snapshot, Version
 
 _DAY = timedelta(days=1)
+_ONE_TASK = 4 << 20
+"""Changes in files of no more bytes are read and added up in one task, without a shuffle."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ class PinnedSources:
         if self.since is None or self.since[source] == pinned.version.number:
             return None
         try:
-            return weights.consolidate(self._changes(source, self.since[source], _numbered(columns)))
+            changes = self._changes(source, self.since[source], _numbered(columns))
+            one = self.moved(source) <= _ONE_TASK
+            return weights.consolidate(changes.coalesce(1) if one else changes)
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
 

@@ -71,6 +71,20 @@ def test_each_version_is_what_the_log_says(spark: SparkSession, tmp_path: Path) 
     assert sum(seen) >= len(STEPS) - 2, seen
 
 
+def test_a_version_that_others_wrote_is_found_without_a_job(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(tmp_path / "t")
+    log, tracker = Log(spark, path), spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("heads", "")
+    for number in range(5):
+        write_deltalake(path, rows((number, number)), mode="append")
+        assert len(log.head()._listed[1]) == number + 2
+        if number == 1:  # the first was replayed, the second derived from it
+            before = len(tracker.getJobIdsForGroup("heads"))
+    assert before
+    assert len(tracker.getJobIdsForGroup("heads")) == before
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
 def test_transactions_are_carried(spark: SparkSession, tmp_path: Path) -> None:
     path = made(tmp_path / "t")
     log = Log(spark, path)

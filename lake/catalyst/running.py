@@ -51,6 +51,14 @@ class Running(Trees):
         made = [self.alias(e.java, name) for name, e in expressions.items()]
         return self._frame(self._project(own + made, plan))
 
+    def in_names(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
+        """The frame under other column names; rows on the driver stay as they are."""
+        plan = frame._jdf.queryExecution().analyzed()
+        if plan.nodeName() != "LocalRelation":
+            return frame.toDF(*names)
+        columns = [self.renamed(a, name) for a, name in zip(self.list(plan.output()), names, strict=True)]
+        return self._frame(self._of_local(columns, plan.data()))
+
     def with_children(self, plan: Java, children: list[Java], carried: list[Java]) -> Java:
         """The plan over other children, with the `carried` weight attributes passed through it."""
         match plan.nodeName():
@@ -67,15 +75,19 @@ class Running(Trees):
     def _bound(self, frame: DataFrame, carried: list[Java]) -> Java:
         """The frame's plan with each `c<id>` column carrying the expression id it stands for."""
         plan = frame._jdf.queryExecution().analyzed()
-        aliases = []
+        local = plan.nodeName() == "LocalRelation" and not self._sessions
+        name_it = self.renamed if local else self.alias
+        columns = []
         for attribute, name in zip(self.list(plan.output()), frame.columns, strict=True):
-            if name == weights.WEIGHT:
-                alias = self.alias(attribute, name)
-                carried.append(alias.toAttribute())
-            else:
-                alias = self.alias(attribute, name, int(name[1:]))
-            aliases.append(alias)
-        return self._project(aliases, plan)
+            weight = name == weights.WEIGHT
+            columns.append(name_it(attribute, name, None if weight else int(name[1:])))
+            if weight:
+                carried.append(columns[-1].toAttribute())
+        return self._of_local(columns, plan.data()) if local else self._project(columns, plan)
+
+    def _of_local(self, columns: list[Java], data: Java) -> Java:
+        """Rows on the driver under such columns. (The optimiser would copy each row, value by value, for a Project over them.)"""
+        return self._local_relation(self.seq(columns), data, False, self.none)
 
     def _named(self, plan: Java, weight_ids: list[int]) -> DataFrame:
         """The plan as a frame: columns by attribute id (each once), the product of the weights as `w`."""
@@ -164,7 +176,7 @@ class Running(Trees):
             return None
         data = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
         output = [a.newInstance().withName(name) for a, name in zip(self.list(plan.output()), frame.columns, strict=True)]
-        return self._frame(self._local_relation(self.seq(output), data, False, self.none)), len(rows)
+        return self._frame(self._of_local(output, data)), len(rows)
 
     def _frame(self, plan: Java) -> DataFrame:
         return DataFrame(self._of_rows(self._session, plan), self.spark)

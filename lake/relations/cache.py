@@ -6,12 +6,15 @@ sides of joins drive, and moved on by the table's own changes, before the first 
     rows kept of a key at until = rows kept of it at since + changes of the table with that key
 
 so that a lookup answered from here is one in the table at `until`. The keys used longest ago go first.
+
+Keeping rows has a price: they go through Python, and a lookup of which some keys are missing reads the table all the same. Where keys
+don't come again, none are kept.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -32,7 +35,34 @@ _MOST_ROWS = 1_000
 """A key with more rows is looked up each time: it would take the place of many."""
 _ROWS_A_KEY = 20
 """How many rows there may be in all, as many times as keys."""
+_JUDGED_BY = 1_000
+"""From so many keys on it is told whether they come again."""
 Row = tuple[Any, ...]
+
+
+class Repeats:
+    """Whether keys come again: whether at least half of those looked up lately were among the last so many others. No Spark.
+
+    Until a thousand have been looked up, they are taken to.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._last: OrderedDict[Hashable, None] = OrderedDict()
+        self._wanted = self._again = 0.0
+
+    def note(self, wanted: Collection[Hashable]) -> bool:
+        """Take a lookup's keys into account; the answer."""
+        if self._wanted > 2 * _JUDGED_BY:
+            self._wanted, self._again = self._wanted / 2, self._again / 2
+        self._wanted += len(wanted)
+        self._again += sum(key in self._last for key in wanted)
+        for key in wanted:
+            self._last[key] = None
+            self._last.move_to_end(key)
+        while len(self._last) > self.most:
+            self._last.popitem(last=False)
+        return self._wanted < _JUDGED_BY or 2 * self._again >= self._wanted
 
 
 @dataclass
@@ -141,6 +171,7 @@ class Cache:
     hits: Counter[str] = field(default_factory=Counter)
     misses: Counter[str] = field(default_factory=Counter)
     _sides: dict[object, _Side | None] = field(default_factory=dict)
+    _repeats: dict[object, Repeats] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return sum(len(side.rows) for side in self._sides.values() if side is not None)
@@ -164,7 +195,7 @@ class Cache:
                 side.rows.clear()
 
     def lookup(self, source: _Table, keys: Keys, reading: Reading, looked_up: Callable[[Keys], DataFrame]) -> DataFrame | None:
-        """The rows (in the columns `source.read`) with one of the keys; None where such keys are not kept.
+        """The rows (in the columns `source.read`) with one of the keys; None where such keys are not kept, or don't come again.
 
         `looked_up`: exactly the rows of some keys, from the table.
         """
@@ -172,11 +203,16 @@ class Cache:
         if wanted is None or not keys.local or source.name not in self.sizes or len(wanted) > self.sizes[source.name]:
             return None
         known = (source.name, *source.columns, str(keys.on[0]), keys.on[0].attribute)
+        side = self._sides.get(known)
+        if not self._repeats.setdefault(known, Repeats(self.sizes[source.name])).note(wanted):
+            self.misses[source.name] += len(wanted)
+            if side is not None:
+                side.rows.clear()
+            return None
         first = None
         if known not in self._sides:
             first = looked_up(keys)
-            self._sides[known] = self._side(source, keys.on[0], first)
-        side = self._sides[known]
+            side = self._sides[known] = self._side(source, keys.on[0], first)
         if side is None:
             return first
         found, missing = side.rows.find(wanted)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake import estimate, weights
+from lake import estimate
 from lake.catalyst import Catalyst
 from lake.nodes import Expression, column_name
 from lake.ranges import Ranges, of_frame
@@ -266,9 +266,7 @@ class Reading:
 
         The keys' `on` are the first part's expressions; `pick` moves them to another relation.
         """
-        frames = [
-            self.catalyst.project(changes.frame.drop(weights.WEIGHT), {f"k{i}": e for i, e in enumerate(on)}) for changes, on in parts
-        ]
+        frames = [self.catalyst.project(changes.frame, {f"k{i}": e for i, e in enumerate(on)}) for changes, on in parts]
         frame = frames[0]
         for other in frames[1:]:
             frame = frame.unionByName(other)

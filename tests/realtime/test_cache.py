@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.relations.cache import KeyedRows
+from lake.relations.cache import KeyedRows, Repeats
 
 KEYS = st.integers(0, 4)
 ROWS = st.tuples(KEYS, st.sampled_from([1, 2, None]), st.sampled_from([0.0, -0.0, float("nan"), 1.5]))
@@ -65,6 +65,30 @@ def test_rows_in_all_are_bounded_too() -> None:
     kept.apply([(3, (100 + i,), 1) for i in range(20)])
     assert [k in kept for k in (2, 3)] == [False, True]
     assert kept.size == 45
+
+
+def test_keys_are_taken_to_come_again_until_enough_were_seen() -> None:
+    repeats = Repeats(10_000)
+    assert [repeats.note(range(n, n + 100)) for n in range(0, 1_200, 100)] == 9 * [True] + 3 * [False]
+
+
+def test_keys_that_come_again_are_noticed_whenever_they_begin_and_end() -> None:
+    repeats = Repeats(10_000)
+    for n in range(20):
+        repeats.note(range(100 * n, 100 * n + 100))
+    again = [repeats.note(range(100)) for _ in range(30)]
+    assert not again[0]
+    assert again == sorted(again)
+    assert again[-1]
+    never = [repeats.note(range(100 * n, 100 * n + 100)) for n in range(100, 130)]
+    assert never[0]
+    assert never == sorted(never, reverse=True)
+    assert not never[-1]
+
+
+def test_a_key_that_comes_again_after_more_others_than_are_kept_does_not_count() -> None:
+    repeats = Repeats(100)
+    assert not [repeats.note(range(100 * (n % 3), 100 * (n % 3) + 100)) for n in range(30)][-1]
 
 
 def _identity(row: tuple[Any, ...]) -> str:

@@ -13,6 +13,7 @@ import pytest
 from lake import Lakehouse
 from lake.errors import DefinitionError, TargetError
 from lake.realtime.run import RealtimePath
+from lake.relations import cache
 from tests.lakes import TestLake, multiset
 
 JOIN = "SELECT l.id, l.k, l.x, r.id AS rid, r.y FROM l JOIN r ON l.k = r.k"
@@ -73,8 +74,8 @@ def assert_stopped_until_reset(lake: TestLake, *said: str) -> None:
 def test_after_each_drain_the_path_holds_what_the_query_gives_cached_or_not(lake: TestLake) -> None:
     """The same histories for five views; a cache of two keys has to forget, and one that is off changes no row."""
     made(lake, JOIN, cache={"left_size": 2, "right_size": 2})
-    for name, query, cache in (("j", JOIN, False), ("o", OUTER, True), ("s", SUMS, True), ("a", ANTI, True)):
-        lake.view(name, query, realtime={"cache": {"enabled": cache}})
+    for name, query, enabled in (("j", JOIN, False), ("o", OUTER, True), ("s", SUMS, True), ("a", ANTI, True)):
+        lake.view(name, query, realtime={"cache": {"enabled": enabled}})
         lake.refresh(name)
     eventual = lake.open.on("eventual")
     for first, last in ((0, 2), (2, 9)):
@@ -86,8 +87,8 @@ def test_after_each_drain_the_path_holds_what_the_query_gives_cached_or_not(lake
             assert multiset(eventual.read(view)) == lake.truth(view)
     assert all(eventual.verify(view).exact for view in lake.views)
     kept = {view: eventual.cache_of(view) for view in lake.views}
-    assert {view for view, cache in kept.items() if cache is None} == {"j"}
-    assert all(sum(cache.misses.values()) for cache in kept.values() if cache is not None)
+    assert {view for view, found in kept.items() if found is None} == {"j"}
+    assert all(sum(found.misses.values()) for found in kept.values() if found is not None)
 
 
 def test_it_begins_with_the_strong_paths_rows_and_both_go_on(lake: TestLake) -> None:
@@ -117,6 +118,26 @@ def test_a_cached_key_costs_no_read_of_the_table(lake: TestLake) -> None:
     drained(eventual)
     assert (found.misses["r"], found.hits["r"]) == (1, 3)
     assert_right(lake, eventual)
+
+
+def test_of_keys_that_do_not_come_again_nothing_is_kept_until_they_do(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_JUDGED_BY", 2)
+    lake.table("l", LEFT)
+    lake.table("r", "SELECT id, id AS k, id AS y FROM range(100)")
+    lake.view("v", JOIN, realtime=True)
+    lake.refresh("v")
+    eventual = lake.open.on("eventual")
+    kept = []
+    for k in (10, 11, 11, 11, 12):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({k}, {k}, 1)")
+        lake.sql(f"UPDATE {{r}} SET y = y + 1 WHERE id = {k}")
+        drained(eventual)
+        found = eventual.cache_of("v")
+        assert found is not None
+        kept.append(len(found))
+        assert multiset(eventual.read("v")) == lake.truth("v")
+    assert (kept[1], kept[4]) == (0, 0)
+    assert kept[3] > 0
 
 
 def test_rows_of_every_type_come_out_of_the_cache_as_they_went_in(lake: TestLake) -> None:
