@@ -116,11 +116,6 @@ class Expressions(Scala):
         mark = self.some(self._sessions[attribute_id]) if attribute_id in self._sessions else self.none
         return self._alias_class(expression, name, expr_id, self._empty, mark, self._unmarked)
 
-    def renamed(self, attribute: Java, name: str, attribute_id: int | None = None) -> Java:
-        """An attribute under another name, with an id of its own or a given one."""
-        other = attribute.newInstance() if attribute_id is None else attribute.withExprId(self._expr_id(attribute_id, self._jvm_id))
-        return other.withName(name)
-
     def new_id(self) -> Java:
         """An expression id that no other expression has."""
         return self._new_id()

@@ -56,8 +56,7 @@ class Running(Trees):
         plan = frame._jdf.queryExecution().analyzed()
         if plan.nodeName() != "LocalRelation":
             return frame.toDF(*names)
-        columns = [self.renamed(a, name) for a, name in zip(self.list(plan.output()), names, strict=True)]
-        return self._frame(self._of_local(columns, plan.data()))
+        return self._frame(self._of_local(plan, names, plan.data()))
 
     def with_children(self, plan: Java, children: list[Java], carried: list[Java]) -> Java:
         """The plan over other children, with the `carried` weight attributes passed through it."""
@@ -75,18 +74,19 @@ class Running(Trees):
     def _bound(self, frame: DataFrame, carried: list[Java]) -> Java:
         """The frame's plan with each `c<id>` column carrying the expression id it stands for."""
         plan = frame._jdf.queryExecution().analyzed()
-        local = plan.nodeName() == "LocalRelation" and not self._sessions
-        name_it = self.renamed if local else self.alias
-        columns = []
+        aliases = []
         for attribute, name in zip(self.list(plan.output()), frame.columns, strict=True):
-            weight = name == weights.WEIGHT
-            columns.append(name_it(attribute, name, None if weight else int(name[1:])))
-            if weight:
-                carried.append(columns[-1].toAttribute())
-        return self._of_local(columns, plan.data()) if local else self._project(columns, plan)
+            if name == weights.WEIGHT:
+                alias = self.alias(attribute, name)
+                carried.append(alias.toAttribute())
+            else:
+                alias = self.alias(attribute, name, int(name[1:]))
+            aliases.append(alias)
+        return self._project(aliases, plan)
 
-    def _of_local(self, columns: list[Java], data: Java) -> Java:
-        """Rows on the driver under such columns. (The optimiser would copy each row, value by value, for a Project over them.)"""
+    def _of_local(self, plan: Java, names: Sequence[str], data: Java) -> Java:
+        """Rows on the driver, in a plan's columns under such names. (For a Project over them the optimiser would copy each row.)"""
+        columns = [a.newInstance().withName(name) for a, name in zip(self.list(plan.output()), names, strict=True)]
         return self._local_relation(self.seq(columns), data, False, self.none)
 
     def _named(self, plan: Java, weight_ids: list[int]) -> DataFrame:
@@ -175,8 +175,7 @@ class Running(Trees):
         if len(rows) > limit:
             return None
         data = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
-        output = [a.newInstance().withName(name) for a, name in zip(self.list(plan.output()), frame.columns, strict=True)]
-        return self._frame(self._of_local(output, data)), len(rows)
+        return self._frame(self._of_local(plan, frame.columns, data)), len(rows)
 
     def _frame(self, plan: Java) -> DataFrame:
         return DataFrame(self._of_rows(self._session, plan), self.spark)
