@@ -16,8 +16,7 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,88 +26,19 @@ from rich.table import Table
 
 from benchmarks.followers import Follower
 from benchmarks.measure import DATA, RESULTS, save_to
+from benchmarks.streams import BIN, SOURCES, Stream, commits, newest, reached, realtime_table
 from examples.nexmark.generator import Nexmark
 from examples.nexmark.realtime import CONFIG, VIEW
 from examples.nexmark.writer import Writer, make_tables
 from lake import Lakehouse, open_lake
 from lake.realtime.lease import FOLDER
-from lake.realtime.metrics import quantile, quantiles
 from lake.realtime.upkeep import Upkeep
 from lake.session import own_session
-from lake.stamp import Stamp
 
 _ROOT = DATA / "realtime"
-_SOURCES = ("auction", "bid")
-_COLD = 60.0
-_BIN = 10
 _BATCH_STANDS_FOR = 1_200.0
 _DAYS = 2
 CASES = ("steady", "cache", "rates", "stream_join", "day")
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A version of a table: when its file was there (seconds since 1970), and its metadata's text."""
-
-    version: int
-    time: float
-    metadata: str | None
-
-
-def commits(table: Path, newest_first: bool = False) -> Iterator[Commit]:
-    """The commits in a table's log, oldest first unless told otherwise; each is read when it is asked for."""
-    for file in sorted((table / "_delta_log").glob("*.json"), reverse=newest_first):
-        if file.stem.isdigit():
-            infos = (json.loads(line).get("commitInfo") for line in file.read_text().splitlines())
-            yield Commit(int(file.stem), file.stat().st_mtime, next((i.get("userMetadata") for i in infos if i), None))
-
-
-def newest(lake: Path) -> dict[str, int]:
-    """The newest version of each source."""
-    return {source: next(commits(lake / source, newest_first=True)).version for source in _SOURCES}
-
-
-def realtime_table(lake: Path) -> Path:
-    return lake / "views" / f"{VIEW}__realtime"
-
-
-def processed(found: Iterable[Commit]) -> Iterator[tuple[float, dict[str, int]]]:
-    """Of commits of the real-time table, those that moved it on: when, and to which version of each source."""
-    stamps = ((commit.time, Stamp.from_json(commit.metadata)) for commit in found)
-    return ((at, {s: v.number for s, v in stamp.snapshot.versions.items()}) for at, stamp in stamps if stamp)
-
-
-def reached(lake: Path) -> dict[str, int]:
-    """The versions that the real-time table has processed; none before it is there."""
-    return next((versions for _, versions in processed(commits(realtime_table(lake), newest_first=True))), {})
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What the logs of a lake say: when each source's versions came, and when the real-time table had processed them."""
-
-    written: dict[str, dict[int, float]]
-    processed: list[tuple[float, dict[str, int]]]
-
-    @staticmethod
-    def of(lake: Path) -> Stream:
-        written = {source: {c.version: c.time for c in commits(lake / source)} for source in _SOURCES}
-        return Stream(written, list(processed(commits(realtime_table(lake)))))
-
-    def latencies(self) -> list[tuple[float, float]]:
-        """Of each version of a source that came while the path ran: when it came, and seconds until it was processed."""
-        found, (_, done) = [], self.processed[0]
-        for at, versions in self.processed[1:]:
-            for source, number in versions.items():
-                found += [(self.written[source][n], at - self.written[source][n]) for n in range(done[source] + 1, number + 1)]
-            done = versions
-        return sorted(found)
-
-    def backlog(self, at: float) -> int:
-        """How many versions were there and not processed."""
-        there = sum(time <= at for versions in self.written.values() for time in versions.values())
-        done = next((versions for time, versions in reversed(self.processed) if time <= at), self.processed[0][1])
-        return there - sum(number + 1 for number in done.values())
 
 
 class Bench:
@@ -140,7 +70,7 @@ class Bench:
         state = len(next(commits(table, newest_first=True)).metadata or "") + sum(f.stat().st_size for f in (table / FOLDER).glob("*"))
         return {
             **self._watched(lake, follower, writer, started, ended, drained),
-            **_followed(Stream.of(lake), started, ended),
+            **Stream.of(lake).summary(started, ended),
             "batches": lines[-1]["batches"],
             "hit_rates": lines[-1]["hit_rates"],
             "failures": lines[-1]["failures"],
@@ -254,13 +184,13 @@ class Bench:
             "cpu_per_100k_changes": cpu / changes * 100_000,
             "memory_bytes": max(m for _, m in memory),
             "memory_growth": statistics.median(last) / statistics.median(middle),
-            "memory": [(round(at), m) for at, m in memory[::_BIN]],
+            "memory": [(round(at), m) for at, m in memory[::BIN]],
         }
 
     def _changes(self, lake: Path) -> int:
         """Rows inserted, deleted and updated in the sources since the base."""
         total = 0
-        for source in _SOURCES:
+        for source in SOURCES:
             feed = self.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", "1").load(str(lake / source))
             total += feed.where("_change_type <> 'update_preimage'").count()
         return total
@@ -275,25 +205,6 @@ def _read(checkpoint: Path, lake: Path) -> bool:
     # an offset stands before a version's first file (index below 0), or after one of its files; versions are taken whole
     done_versions = sorted(o["reservoirVersion"] - (o["index"] < 0) for o in offsets)
     return done_versions == sorted(newest(lake).values())
-
-
-def _followed(stream: Stream, started: float, ended: float) -> dict[str, Any]:
-    """Latency and backlog of the real-time path: after the cold first minute (of a run that lasts so long), and over time."""
-    points = stream.latencies()
-    warm = [seconds for at, seconds in points if at - started >= min(_COLD, (ended - started) / 2)]
-    bins: dict[int, list[float]] = {}
-    for at, seconds in points:
-        bins.setdefault(int((at - started) // _BIN) * _BIN, []).append(seconds)
-    series = [(at, quantile(v, 0.5), quantile(v, 0.95), stream.backlog(started + at + _BIN)) for at, v in sorted(bins.items())]
-    waiting = [backlog for *_, backlog in series]
-    thirds = len(waiting) // 3
-    return {
-        "latency": quantiles(warm),
-        "latency_cold": quantiles([seconds for _, seconds in points]),
-        "backlog_middle": statistics.mean(waiting[thirds : 2 * thirds] or waiting),
-        "backlog_last": statistics.mean(waiting[2 * thirds :]),
-        "series": series,
-    }
 
 
 def cases(bench: Bench, options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:

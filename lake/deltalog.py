@@ -233,7 +233,7 @@ class Log:
     def __init__(self, spark: SparkSession, path: str | None = None, name: str | None = None) -> None:
         self.spark = spark
         self.jvm = jvm_of(spark)
-        self.scala = Scala(self.jvm)
+        self.scala: Scala = self.jvm.conversions
         delta_log = self.jvm.org.apache.spark.sql.delta.DeltaLog
         self._identifier: Java = None
         if path is not None:

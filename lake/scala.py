@@ -6,6 +6,7 @@ import json
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from py4j.java_gateway import JavaPackage
@@ -26,6 +27,11 @@ class Jvm:
         found = getattr(self._names, name)
         setattr(self, name, Jvm(found) if isinstance(found, JavaPackage) else found)
         return self.__dict__[name]
+
+    @cached_property
+    def conversions(self) -> Scala:
+        """Those of this JVM: finding the methods costs trips too."""
+        return Scala(self)
 
 
 _jvms: weakref.WeakKeyDictionary[Any, Jvm] = weakref.WeakKeyDictionary()
@@ -52,7 +58,6 @@ class Scala:
     """Conversions between Python's collections and Scala's. Each element is a trip over the gateway: for short ones only."""
 
     def __init__(self, jvm: Any) -> None:
-        # Finding a class costs a trip for each part of its name: once is enough.
         self._converters = jvm.scala.jdk.javaapi.CollectionConverters
         self._array_list, self._list_of = jvm.java.util.ArrayList, jvm.java.util.List.of
         self._to_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq

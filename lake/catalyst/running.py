@@ -51,7 +51,7 @@ class Running(Trees):
         made = [self.alias(e.java, name) for name, e in expressions.items()]
         return self._frame(self._project(own + made, plan))
 
-    def in_names(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    def with_names(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """The frame under other column names; rows on the driver stay as they are."""
         plan = frame._jdf.queryExecution().analyzed()
         if plan.nodeName() != "LocalRelation":

@@ -247,7 +247,7 @@ class Cache:
         if not changes.local:
             side.rows.clear()
             return
-        read = _read(changes.frame.toDF(*side.names, weights.WEIGHT), side, reading)
+        read = _read(reading.catalyst.with_names(changes.frame, [*side.names, weights.WEIGHT]), side, reading)
         if read is None:
             self._drop(side)
         else:

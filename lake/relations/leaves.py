@@ -62,7 +62,7 @@ class Source(Relation):
         found = reading.changes_of_table(self.name, self.columns)
         if found is None:
             return None
-        changes = reading.catalyst.in_names(found.frame, [*[a.column for a in self._read], weights.WEIGHT])
+        changes = reading.catalyst.with_names(found.frame, [*[a.column for a in self._read], weights.WEIGHT])
         if self._read == self._output:
             return Changes(changes, found.count)
         return reading.keep(weights.consolidate(changes.select(*self._own, weights.WEIGHT)))
@@ -87,8 +87,10 @@ class Source(Relation):
         (column, ranges), *_ = among.items()
         table = (self.name, *self.columns, column, ranges.data_type)
         names = [a.column for a in self._read]
-        found = reading.looked_up(table, keys, lambda: exactly(keys), lambda rows: self.restricted(rows.toDF(*names), keys, reading))
-        return reading.catalyst.in_names(found, names).select(*self._own)
+        found = reading.looked_up(
+            table, keys, lambda: exactly(keys), lambda rows: self.restricted(reading.catalyst.with_names(rows, names), keys, reading)
+        )
+        return reading.catalyst.with_names(found, names).select(*self._own)
 
     def _near(self, keys: Keys, reading: Reading) -> DataFrame:
         """The rows of those files that may hold some keys, in the columns that are read."""
