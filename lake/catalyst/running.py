@@ -170,6 +170,8 @@ class Running(Trees):
         query = frame._jdf.queryExecution()
         plan = query.optimizedPlan()
         if plan.nodeName() == "LocalRelation" and plan.data().size() <= limit:
+            if query.analyzed().nodeName() != "LocalRelation":  # the optimiser made it, and would again in each plan to come
+                frame = self._frame(self._of_local(plan, frame.columns, plan.data()))
             return DataFrame(frame._jdf, self.spark), int(plan.data().size())
         rows = self._first(query, limit + 1)
         if len(rows) > limit:
