@@ -6,12 +6,13 @@ error, answers to standard output; never a Spark stack trace alone.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,12 +63,22 @@ def _options(
     _set_up_logs(log_format, settings.run_id)
 
 
-@app.command(epilog="Examples: lakejoin refresh q20 | lakejoin refresh q20 --until bid=57 | lakejoin refresh --all --json")
-def refresh(context: typer.Context, view: OptionalView = None, all_views: All = False, until: Until = None, as_json: Json = False) -> None:
+@app.command(epilog="Examples: lakejoin refresh q20 | lakejoin refresh q20 --until bid=57 | lakejoin refresh q20 --step 6h")
+def refresh(
+    context: typer.Context,
+    view: OptionalView = None,
+    all_views: All = False,
+    until: Until = None,
+    step: Annotated[str | None, typer.Option("--step", help="In steps of so many commits or so long a time: 100, 30m, 6h, 1d.")] = None,
+    as_json: Json = False,
+) -> None:
     """Bring a view to the newest snapshot of its sources (or to --until); the first refresh builds it."""
     with _answering() as lake:
         opened = lake(context)
-        if all_views:
+        if step is not None:
+            views = opened.in_order(opened.config.views) if all_views else [_required(view)]
+            results = [result for v in views for result in opened.catch_up(v, _step(step), _until(until), console.print_progress)]
+        elif all_views:
             results = _working("refreshing all views", lambda: opened.refresh_all(_until(until)))
         else:
             results = [_working(f"refreshing {view}", lambda: opened.refresh(_required(view), _until(until)))]
@@ -82,17 +93,49 @@ def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Js
         console.print_results([_working(f"rebuilding {view}", lambda: opened.rebuild(view, _until(until)))], as_json)
 
 
-@app.command(epilog="Examples: lakejoin show q20 --limit 5 | lakejoin show q20 --json")
+@app.command(
+    epilog="Examples: lakejoin backfill q20 --since bid=10 --until bid=40 --step 5 | lakejoin backfill q20 --since 2026-01-01 --dry-run"
+)
+def backfill(
+    context: typer.Context,
+    view: View,
+    since: Annotated[list[str], typer.Option("--since", help="TABLE=VERSION (repeat it), or one time: where the history begins.")],
+    until: Until = None,
+    step: Annotated[str, typer.Option("--step", help="So many commits of the sources, or so long a time: 5, 30m, 6h, 1d.")] = "1",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the steps are, and which are there.")] = False,
+    publish: Annotated[bool, typer.Option("--publish", help="Replace the view's own rows by those at the end, in one commit.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Make all of it again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a view's history over a past range again, step by step, beside the view; `show --at` reads it. Run again, it goes on."""
+    with _answering() as lake:
+        opened = lake(context)
+        made = itertools.count()
+        found = opened.backfill(
+            view,
+            _moment(since, "--since"),
+            _until(until),
+            _step(step),
+            publish=publish,
+            restart=restart,
+            dry_run=dry_run,
+            on_step=lambda done: console.print_step(next(made), done),
+        )
+        console.print_backfill(found, as_json)
+
+
+@app.command(epilog="Examples: lakejoin show q20 --limit 5 | lakejoin show q20 --at bid=57 | lakejoin show q20 --json")
 def show(
     context: typer.Context,
     view: View,
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many rows.")] = 20,
     consistency: Annotated[str, typer.Option("--consistency", help="strong, or eventual for the real-time path's rows.")] = "strong",
+    at: Annotated[list[str] | None, typer.Option("--at", help="TABLE=VERSION of a source (repeat it): the view as of then.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print rows of a view as it was published last."""
+    """Print rows of a view as it was published last, or as of some versions of its sources."""
     with _answering() as lake:
-        frame = lake(context).read(view, consistency)
+        frame = lake(context).read(view, consistency, _versions(at, "--at") if at else None)
         rows = _working(f"reading {view}", lambda: frame.limit(limit).collect())
         if as_json:
             console.print_json([row.asDict(recursive=True) for row in rows])
@@ -174,6 +217,21 @@ def realtime(
             raise typer.Exit(code)
 
 
+@app.command(epilog="Examples: lakejoin maintain --all | lakejoin maintain q20 --dry-run")
+def maintain(
+    context: typer.Context,
+    view: OptionalView = None,
+    all_views: All = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many files a vacuum would remove.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compact and vacuum view tables, and sources with `maintain: true`; what a view has still to read stays."""
+    with _answering() as lake:
+        opened = lake(context)
+        found = _working("maintaining", lambda: opened.maintain(None if all_views else _required(view), dry_run))
+        console.print_maintenance(found, as_json)
+
+
 @app.command(epilog="Example: lakejoin init ./lakehouse")
 def init(
     context: typer.Context,
@@ -245,17 +303,31 @@ def _required(view: str | None) -> str:
 
 
 def _until(values: list[str] | None) -> dict[str, int] | str | None:
-    if not values:
-        return None
-    if len(values) == 1 and "=" not in values[0]:
-        return values[0]
+    return _moment(values, "--until") if values else None
+
+
+def _moment(values: list[str], option: str) -> dict[str, int] | str:
+    """Versions of tables, or a time."""
+    return values[0] if len(values) == 1 and "=" not in values[0] else _versions(values, option, " or one time")
+
+
+def _versions(values: list[str], option: str, otherwise: str = "") -> dict[str, int]:
     found = {}
     for value in values:
         table, _, version = value.partition("=")
         if not version.isdigit():
-            raise typer.BadParameter(f"--until is TABLE=VERSION or one time, not {value!r}")
+            raise typer.BadParameter(f"{option} is TABLE=VERSION{otherwise}, not {value!r}")
         found[table] = int(version)
     return found
+
+
+def _step(text: str) -> int | timedelta:
+    """So many commits, or so long a time."""
+    units = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+    number, unit = (text[:-1], text[-1]) if text and text[-1] in units else (text, "")
+    if not number.isdigit():
+        raise typer.BadParameter(f"--step is a number of commits, or of seconds, minutes, hours or days (30m, 6h, 1d), not {text!r}")
+    return timedelta(seconds=int(number) * units[unit]) if unit else int(number)
 
 
 def _set_up_logs(log_format: str, run_id: str) -> None:

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from lake.errors import ConfigError
 
 HIDDEN_PREFIX = "__lakejoin_"
-REALTIME_SUFFIX = "__realtime"
-"""A view's real-time table is named as the view, with this after it."""
+PathKind = Literal["strong", "eventual", "replay"]
+SUFFIXES: Mapping[PathKind, str] = {"strong": "", "eventual": "__realtime", "replay": "__replay"}
+"""A view's tables are named as the view, with these after it: of the strong path, of the real-time path, of a backfill."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -31,11 +32,13 @@ class _Strict(BaseModel):
 
 
 class TableConfig(_Strict):
-    """A source: `path` (relative ones start at root) or `name` in a catalog, and its declared primary key."""
+    """A source: `path` (relative ones start at root) or `name` in a catalog, its declared primary key, and whether `lakejoin maintain`
+    compacts and vacuums it, too."""
 
     path: str | None = None
     name: str | None = None
     primary_key: tuple[str, ...] = ()
+    maintain: bool = False
 
     @field_validator("primary_key", mode="before")
     @classmethod
@@ -133,8 +136,8 @@ class Config(_Strict):
                 raise ValueError(f"the name {name!r} is no SQL identifier (letters, digits and _, not starting with a digit)")
             if name.startswith(HIDDEN_PREFIX):
                 raise ValueError(f"the name {name!r} starts with the reserved prefix {HIDDEN_PREFIX!r}")
-            if name.endswith(REALTIME_SUFFIX):
-                raise ValueError(f"the name {name!r} ends with {REALTIME_SUFFIX!r}, as the tables of the real-time path do")
+            for suffix in filter(name.endswith, filter(None, SUFFIXES.values())):
+                raise ValueError(f"the name {name!r} ends with {suffix!r}, as tables do that Lakejoin makes beside a view's own")
         lowered = [n.lower() for n in [*self.tables, *self.views]]
         for name in [*self.tables, *self.views]:
             if lowered.count(name.lower()) > 1:

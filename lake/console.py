@@ -9,10 +9,21 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lake.results import RefreshResult, SourceStatus
+from lake.results import BackfillResult, BackfillStep, Maintenance, RefreshResult, SourceStatus
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False, soft_wrap=True)
+
+
+def print_step(number: int, step: BackfillStep) -> None:
+    """A step that was made just now, for a person who waits."""
+    if step.result is not None:
+        errors.print(f"step {number}: {versions(step.until)}: {step.result.mode}, {step.result.seconds:.1f} s", markup=False)
+
+
+def print_progress(result: RefreshResult) -> None:
+    """One of several refreshes, for a person who waits."""
+    errors.print(f"{result.view} at {result.until}: {result.mode}, {result.seconds:.1f} s", markup=False)
 
 
 def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any]]) -> None:
@@ -41,6 +52,40 @@ def print_results(results: Sequence[RefreshResult], as_json: bool) -> None:
         out.print(text + (f"; {r.reason}" if r.reason else ""), markup=False)
 
 
+def print_backfill(found: BackfillResult, as_json: bool) -> None:
+    """A line a step, and what publishing the end changed."""
+    if as_json:
+        print_json(found.to_json())
+        return
+    rows = []
+    for step in found.steps:
+        made = step.result
+        did = "there" if step.done else "to make"
+        if made is not None:
+            did = f"{made.mode}, +{made.rows_inserted:,} -{made.rows_deleted:,} rows"
+        seconds = f"{made.seconds:.1f} s" if made else ""
+        rows.append([versions(step.until), f"{step.commits:,}", f"{step.rows:,}", did, seconds])
+    print_table(["until", "commits", "rows changed (estimate)", found.view, "took"], rows)
+    if found.published is not None:
+        print_results([found.published], as_json=False)
+
+
+def print_maintenance(found: Maintenance, as_json: bool) -> None:
+    """A line a table, then what is about to become unreadable."""
+    if as_json:
+        print_json(found.to_json())
+        return
+    rows = [[t.table, f"{t.files_before:,}", f"{t.files_after:,}", f"{t.removed:,}", t.kept] for t in found.tables]
+    print_table(["table", "data files before", "after", "old files removed", "not vacuumed, because"], rows)
+    for warning in found.warnings:
+        errors.print(f"warning: {warning}", markup=False)
+
+
+def versions(numbers: Mapping[str, int]) -> str:
+    """`bid@57, auction@3`"""
+    return ", ".join(f"{table}@{number}" for table, number in sorted(numbers.items()))
+
+
 def print_json(data: Any) -> None:
     print(json.dumps(data, default=str, ensure_ascii=False))
 
@@ -64,7 +109,7 @@ def _path_cells(said: dict[str, Any]) -> list[str]:
 def path_texts(said: Mapping[str, Any]) -> dict[str, str]:
     """Of a real-time path's metrics as JSON, what is more than a number: `at`, `latency`, `hits`."""
     return {
-        "at": ", ".join(f"{source}@{version}" for source, version in sorted(said["versions"].items())),
+        "at": versions(said["versions"]),
         "latency": " / ".join("-" if value is None else f"{value:.1f} s" for value in said["latency_seconds"].values()),
         "hits": ", ".join(f"{source} {rate:.0%}" for source, rate in said["hit_rates"].items()),
     }

@@ -188,7 +188,7 @@ def _action(jvm: Any, kind: str, body: Body) -> Java:
 def _feed_bytes(commit: Commit) -> int:
     """What the change data feed reads of a commit: its change files if it has any, else the files that it added and removed."""
     if commit.change_files:
-        return _cost(commit.change_files)
+        return _cost(commit.change_files.values())
     before = {f.path: f for f in commit.files if not f.added}
     after = {f.path: f for f in commit.files if f.added}
     twice = [f.bytes for f in after.values() if f.vector and f.path in before and before[f.path].vector]

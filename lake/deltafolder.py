@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from urllib.parse import unquote
+
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -17,9 +20,13 @@ class Folder:
         self._jvm = jvm_of(spark)
         self._files = self._at("").getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
+    @property
+    def exists(self) -> bool:
+        return bool(self._files.exists(self._at("")))
+
     def names(self) -> list[str]:
         """The files in it, none where there is no folder."""
-        if not self._files.exists(self._at("")):
+        if not self.exists:
             return []
         return sorted(str(found.getPath().getName()) for found in self._files.listStatus(self._at("")))
 
@@ -71,3 +78,12 @@ class Folder:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
+
+
+def names_below(spark: SparkSession, path: str) -> set[str]:
+    """The names, without their folders, of the data, change and deletion vector files that are below a table's folder."""
+    changes = f"{path}/_change_data"
+    places = [path, changes] if Folder(spark, changes).exists else [path]
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(places)  # listed by Spark, none is opened
+    listed = json.loads(jvm_of(spark).org.apache.spark.sql.delta.util.JsonUtils.toJson(files._jdf.inputFiles(), None))
+    return {unquote(name.rpartition("/")[2]) for name in listed}

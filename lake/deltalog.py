@@ -8,12 +8,15 @@ A `Pinned` holds the snapshot that it was captured with. Pinned with Delta 4.4.
 from __future__ import annotations
 
 import json
+from base64 import b85decode
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote, urlparse
+from uuid import UUID
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,6 +30,11 @@ from lake.snapshots import Version
 
 MOST_NAMES = 1_000
 _ROW_GROUP = 256 << 20
+_Z85 = str.maketrans(
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
+)
+"""From ZeroMQ's alphabet of base 85 (its RFC 32), in which Delta writes, to that of RFC 1924, which Python reads."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,16 @@ class FileAction:
         return "".join(str(found.get(part, "")) for part in ("storageType", "pathOrInlineDv", "offset"))
 
     @property
+    def stored(self) -> list[str]:
+        """The names of the files that hold it and its deletion vector, without folders; none of those that lie outside the table."""
+        found = self.body.get("deletionVector") or {}
+        names = [] if urlparse(self.path).scheme or self.path.startswith("/") else [unquote(self.path)]
+        if found.get("storageType") == "u":  # its file's name is a UUID in Z85, of 20 characters, after any folder's name
+            number = b85decode(str(found["pathOrInlineDv"])[-20:].translate(_Z85))
+            names.append(f"deletion_vector_{UUID(bytes=number)}.bin")
+        return [name.rpartition("/")[2] for name in names]
+
+    @property
     def key(self) -> tuple[str, str]:
         """What it is that was added or removed: the file with these rows deleted."""
         return self.path, self.vector
@@ -59,8 +77,8 @@ class FileAction:
 
 @dataclass(frozen=True)
 class Commit:
-    """What one commit did, as far as Lakejoin asks. `files`: those that change data, which OPTIMIZE's and its like don't;
-    `change_files`: sizes in bytes of the files that it wrote for the change data feed alone."""
+    """What one commit did, as far as Lakejoin asks. `files`: those that change data; `rearranged`: those of OPTIMIZE and its like, which
+    don't; `change_files`: bytes, by path, of the files that it wrote for the change data feed alone."""
 
     number: int
     timestamp: int
@@ -68,7 +86,8 @@ class Commit:
     user_metadata: str | None
     table_id: str | None
     files: tuple[FileAction, ...]
-    change_files: tuple[int, ...]
+    rearranged: tuple[FileAction, ...]
+    change_files: Mapping[str, int]
 
     @property
     def changes_data(self) -> bool:
@@ -85,6 +104,11 @@ class Pinned:
     @cached_property
     def version(self) -> Version:
         return Version(str(self.snapshot.metadata().id()), int(self.snapshot.version()))
+
+    @cached_property
+    def time(self) -> datetime:
+        """When it was committed."""
+        return datetime.fromtimestamp(int(self.snapshot.timestamp()) / 1000, UTC)
 
     @cached_property
     def schema(self) -> StructType:
@@ -172,6 +196,10 @@ class Pinned:
     def _files(self) -> list[tuple[int, dict[str, Any]]]:
         """(bytes, statistics by column) of each file of `_listed`."""
         return [(int(add["size"]), _statistics(add)) for add in self._listed[1]]
+
+    def data_files(self) -> list[FileAction]:
+        """What the log says of each data file."""
+        return [file_action(add) for add in self._listed[1]]
 
     def files_named(self, names: Collection[str]) -> list[Java]:
         """The log's entries, with their statistics, of the files of these names (without folders); of all files for too many names."""
@@ -279,6 +307,12 @@ class Log:
             pair = changes.next()
             yield self._commit(int(pair._1()), self.scala.list(pair._2()))
 
+    def metadata(self) -> list[tuple[int, str]]:
+        """(version, user metadata) of each commit that is still in the log and has such, oldest first. One Spark job, of first lines."""
+        found = self.java.history().getHistory(self.scala.none, self.catalog_table())
+        commits = json.loads(self.jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson(self.scala.java_list(found), None))
+        return sorted((int(c["version"]), str(c["userMetadata"])) for c in commits if c.get("userMetadata"))
+
     def _commit(self, number: int, actions: list[Java]) -> Commit:
         by_kind: dict[str, list[dict[str, Any]]] = {}
         for action in actions:
@@ -286,16 +320,25 @@ class Log:
                 by_kind.setdefault(kind, []).append(body)
         info = by_kind.get("commitInfo", [{}])[0]
         metadata = by_kind.get("metaData", [])
-        files = [(kind == "add", body) for kind in ("add", "remove") for body in by_kind.get(kind, []) if body.get("dataChange", True)]
+        files: dict[bool, list[FileAction]] = {True: [], False: []}
+        for kind in ("add", "remove"):
+            for body in by_kind.get(kind, []):
+                files[bool(body.get("dataChange", True))].append(file_action(body, added=kind == "add"))
         return Commit(
             number,
             int(info.get("timestamp", 0)),
             str(info.get("operation", "")),
             info.get("userMetadata"),
             str(metadata[-1]["id"]) if metadata else None,
-            tuple(FileAction(added, {k: v for k, v in body.items() if k != "stats"}, _count(body)) for added, body in files),
-            tuple(int(body["size"]) for body in by_kind.get("cdc", [])),
+            tuple(files[True]),
+            tuple(files[False]),
+            {str(body["path"]): int(body["size"]) for body in by_kind.get("cdc", [])},
         )
+
+
+def file_action(body: Mapping[str, Any], added: bool = True) -> FileAction:
+    """What the log says of a file."""
+    return FileAction(added, {k: v for k, v in body.items() if k != "stats"}, _count(body))
 
 
 def _count(body: Mapping[str, Any]) -> int | None:

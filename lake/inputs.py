@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from lake.config import HIDDEN_PREFIX, REALTIME_SUFFIX, Config
+from lake.config import HIDDEN_PREFIX, SUFFIXES, Config, PathKind
 from lake.deltalog import Pinned
 from lake.errors import ConfigError, DefinitionError, SourceError
 from lake.snapshots import Snapshot, Version
@@ -55,11 +55,11 @@ class Inputs:
         return Snapshot({**self.bases.versions, **direct}) if len(direct) < len(self.pins) else None
 
 
-def table_of(config: Config, name: str, eventual: bool = False) -> Table:
-    """Where a table or a view is, of a view its real-time table where `eventual`. Raises DefinitionError for a name that is neither."""
+def table_of(config: Config, name: str, kind: PathKind = "strong") -> Table:
+    """Where a table is, or a view's table on one of its paths. Raises DefinitionError for a name that is neither."""
     if name in config.views:
-        place = name + REALTIME_SUFFIX if eventual else name
-        return Table(name, config.view_path(place), config.view_name(place), eventual=eventual)
+        place = name + SUFFIXES[kind]
+        return Table(name, config.view_path(place), config.view_name(place), kind=kind)
     if name not in config.tables:
         raise DefinitionError(f"The table {name!r} is no longer declared under `tables:` in the configuration.")
     declared = config.tables[name]
@@ -69,19 +69,24 @@ def table_of(config: Config, name: str, eventual: bool = False) -> Table:
 
 @dataclass(frozen=True)
 class ViewPath:
-    """One of the two ways that views are kept: the strong path, or (`eventual`) the real-time path with tables of its own."""
+    """One of the ways that views are kept: the strong path, or the real-time path or a backfill's, which have tables of their own."""
 
     config: Config
-    eventual: bool = False
+    kind: PathKind = "strong"
+
+    @property
+    def eventual(self) -> bool:
+        return self.kind == "eventual"
 
     def table(self, view: str) -> Table:
         """The view's own table."""
-        return table_of(self.config, view, self.eventual)
+        return table_of(self.config, view, self.kind)
 
     def input(self, name: str) -> Table:
-        """What a view reads under a name: of a view that runs in real time too its real-time table, on that path."""
+        """What a view reads under a name: another view's table on the same path, but in real time only of one that runs there too."""
         view = self.config.views.get(name)
-        return table_of(self.config, name, self.eventual and view is not None and view.realtime is not None)
+        stays = view is not None and (self.kind != "eventual" or view.realtime is not None)
+        return table_of(self.config, name, self.kind if stays else "strong")
 
 
 def in_order(config: Config, views: Iterable[str], reads: Callable[[str], Sequence[str]]) -> list[str]:
@@ -130,8 +135,7 @@ def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str]
 def _parent(spark: SparkSession, view: str, table: Table) -> Published:
     found = published(spark, table)
     if found is None or found.stamp is None:
-        first = "realtime" if table.eventual else "refresh"
-        raise SourceError(f'View {view!r} reads view {table.label!r}, which has not been built yet. Run "lakejoin {first} {table.label}".')
+        raise SourceError(f'View {view!r} reads view {table.label!r}, which has not been built yet. Run "{table.first}".')
     return found
 
 
@@ -150,22 +154,32 @@ def _bases(view: str, parents: Mapping[str, Published]) -> Snapshot:
     return Snapshot(found)
 
 
-def _at(until: Until, tables: Sequence[str]) -> dict[str, int | datetime]:
+def _at(until: Until, tables: Sequence[str], what: str = "until") -> dict[str, int | datetime]:
     """The version or time to pin each table at."""
     if until is None:
         return {}
     if isinstance(until, Mapping):
-        return dict(check_named(until, tables))
+        return dict(check_named(until, tables, what))
     try:
         moment = datetime.fromisoformat(until) if isinstance(until, str) else until
     except ValueError as error:
-        raise ConfigError(f"`until` must be versions ({{table: number}}) or a time such as 2026-01-31T12:00:00, not {until!r}.") from error
+        raise ConfigError(f"`{what}` must be versions ({{table: number}}) or a time such as 2026-01-31T12:00:00, not {until!r}.") from error
     return dict.fromkeys(tables, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
-def check_named(until: Mapping[str, int], tables: Sequence[str]) -> dict[str, int]:
+def versions_at(heads: Mapping[str, Pinned], when: Until, others: str) -> dict[str, int]:
+    """The version of each table at one end of a range; of tables that it does not name the newest, or that "as of" the last one named."""
+    wanted = _at(when, list(heads), "until" if others == "newest" else "since")
+    found = {name: pin_at(heads[name], name, at).version.number for name, at in wanted.items()}
+    if others == "newest" or not found:
+        return {name: head.version.number for name, head in heads.items()} | found
+    moment = max(pin_at(heads[name], name, number).time for name, number in found.items())
+    return {name: pin_at(head, name, moment).version.number for name, head in heads.items()} | found
+
+
+def check_named(until: Mapping[str, int], tables: Sequence[str], what: str = "until") -> dict[str, int]:
     """The versions as they are given. Raises ConfigError for a table that is not among those that are read."""
     unknown = [t for t in until if t not in tables]
     if unknown:
-        raise ConfigError(f"`until` names {unknown[0]!r}, which the view does not read. It reads: {', '.join(tables)}.")
+        raise ConfigError(f"`{what}` names {unknown[0]!r}, which the view does not read. It reads: {', '.join(tables)}.")
     return {t: int(v) for t, v in until.items()}

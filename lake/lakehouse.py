@@ -11,10 +11,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,23 +22,25 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake import explain, publish, verify
-from lake.config import Config, RealtimeConfig, load
+from lake import backfill, explain, maintenance, publish, verify
+from lake.config import Config, PathKind, RealtimeConfig, load
 from lake.definition import Definition, define
 from lake.deltafolder import Folder
 from lake.deltalog import Log, Pinned
-from lake.errors import ConfigError, InternalError, KeyViolationError, LakeError, QueryError, TargetError
+from lake.errors import ConfigError, ExpiredError, InternalError, KeyViolationError, LakeError, QueryError, TargetError
 from lake.inputs import Chooser, Inputs, Until, ViewPath, capture, check_named, in_order, table_of
+from lake.plan import differing
 from lake.publish import LostRaceError
 from lake.queries import named
+from lake.readable import file_gone
 from lake.refresh import Refresh, limits
 from lake.relations.cache import Cache
 from lake.relations.reading import Limits
-from lake.results import Differences, Explanation, RefreshResult, SourceStatus
+from lake.results import BackfillResult, BackfillStep, Differences, Explanation, Maintenance, RefreshResult, SourceStatus
 from lake.session import make_session, own_session
 from lake.stamp import Stamp
 from lake.tables import Table, expires_in, pin_at, reason, way_of
-from lake.view_table import Published, open_log, published, visible
+from lake.view_table import Published, history, open_log, published, visible
 
 logger = logging.getLogger("lakejoin")
 Consistency = Literal["strong", "eventual"]
@@ -70,13 +72,13 @@ class _View:
 class Lakehouse:
     """Views over Delta tables, kept exact from snapshot to snapshot.
 
-    `consistency`: on the strong path, or with "eventual" on the real-time path, whose views have tables of their own; they begin as copies
-    of the strong path's, and each refresh of theirs is a batch (realtime/run.py).
+    `kind`: on the strong path; or "eventual", on the real-time path, whose tables begin as copies of the strong path's, and each refresh of
+    theirs is a batch (realtime/run.py); or "replay", where a backfill makes a view's history again (backfill.py).
     """
 
-    def __init__(self, config: Config, spark: SparkSession | None = None, consistency: Consistency = "strong") -> None:
+    def __init__(self, config: Config, spark: SparkSession | None = None, kind: PathKind = "strong") -> None:
         self.config = config
-        self.path = ViewPath(config, consistency == "eventual")
+        self.path = ViewPath(config, kind)
         self._spark = spark
         self._views: dict[str, _View] = {}
         self._lock = threading.Lock()
@@ -94,7 +96,7 @@ class Lakehouse:
         """The same views on the strong path, or (eventual) on the real-time path. Raises ConfigError for another word."""
         if consistency not in ("strong", "eventual"):
             raise ConfigError(f"`consistency` is 'strong' or 'eventual', not {consistency!r}.")
-        return self if self.path.eventual == (consistency == "eventual") else Lakehouse(self.config, self.spark, consistency)
+        return self if self.path.kind == consistency else Lakehouse(self.config, self.spark, consistency)
 
     def refresh(self, view: str, until: Until | Chooser = None) -> RefreshResult:
         """Bring a view to a snapshot of its sources; the first refresh builds it.
@@ -108,13 +110,73 @@ class Lakehouse:
         """Compute a view anew at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
         return self._refreshed(view, until, rebuild=True)
 
-    def read(self, view: str, consistency: Consistency | None = None) -> DataFrame:
+    def read(self, view: str, consistency: Consistency | None = None, at: Mapping[str, int] | None = None) -> DataFrame:
         """The published rows: the query's columns, nothing hidden. Raises TargetError where the view was never built.
 
-        `consistency`: "eventual" for the real-time path's rows, "strong" (the default) for those of the last refresh.
+        `consistency`: "eventual" for the real-time path's rows, "strong" (the default) for those of the last refresh. `at`: those that
+        answer for some versions of the base tables (not all need be named; the newest that fits), out of the view's history or that
+        of its backfills. Raises TargetError where there are none.
         """
         lake = self if consistency is None else self.on(consistency)
+        if at is not None:
+            return visible(lake._at(view, at).rows())
         return visible(lake._built(lake.spark, view).pinned.rows())
+
+    def backfill(
+        self,
+        view: str,
+        since: Until,
+        until: Until = None,
+        step: int | timedelta = 1,
+        *,
+        publish: bool = False,
+        restart: bool = False,
+        dry_run: bool = False,
+        on_step: Callable[[BackfillStep], None] = lambda _: None,
+    ) -> BackfillResult:
+        """Make a view's history over a past range again, in a table of its own: built at `since`, refreshed step by step to `until`.
+
+        `since`, `until`: {table: version} of base tables, or a time; until: default newest. `step`: so many commits of the base tables,
+        or so long a time. Each step can then be read with `read(at=)`. What is there already is not made again. `publish`: replace the
+        view's own rows by those at `until`, in one commit. `restart`: make all of it again. `dry_run`: only say what the steps are, and
+        which are there. `on_step`: told of each.
+        Raises LakeError, before anything is made where the range can't be read.
+        """
+        started = time.monotonic()
+        self._refuse_eventual("backfill")
+        replay = Lakehouse(self.config, self.spark, "replay")
+        order = self.in_order(self._below(view))
+        bases = {v: list(dict.fromkeys(t for w in self._below(v) for t in self._reads(w) if t in self.config.tables)) for v in order}
+        tables = {table: table_of(self.config, table) for table in bases[view]}
+        heads = {name: table.log(self.spark).head() for name, table in tables.items()}
+        found = backfill.steps(heads, since, until, step)
+        reads = {v: self._reads(v) for v in order}
+        asked = backfill.Replay(replay, view, order, reads, bases, self._judge(order), restart)
+        found = asked.there(found)
+        backfill.refuse_gone(tables, heads, found)
+        if not dry_run:
+            found = asked.run(found, on_step)
+        published = self._take_over(view, replay, found[-1].until) if publish and not dry_run else None
+        return BackfillResult(view, tuple(found), round(time.monotonic() - started, 3), published)
+
+    def catch_up(
+        self, view: str, step: int | timedelta, until: Until = None, on_step: Callable[[RefreshResult], None] = lambda _: None
+    ) -> list[RefreshResult]:
+        """Bring a view that is far behind to a snapshot in steps of so many commits of its tables, or of so long a time, each published.
+
+        Views that it reads are taken as they are published. `on_step`: told of each. Raises LakeError; the steps before it stay.
+        """
+        way, results = backfill.CatchUp(step, until), list[RefreshResult]()
+        while True:
+            stamp = self.stamp(view)
+            results.append(self.refresh(view, way.next(stamp.snapshot if stamp else {})))
+            if results[-1].mode == "none":
+                return results[:-1] or results
+            on_step(results[-1])
+
+    def history(self, view: str) -> Iterator[tuple[int, Stamp]]:
+        """The versions of the view's table that were published, oldest first, with what they answer for."""
+        return history(self.spark, self._view_table(view))
 
     def explain(self, view: str) -> Explanation:
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
@@ -163,6 +225,21 @@ class Lakehouse:
             results.append(self.refresh(view, own))
         return results
 
+    def maintain(self, view: str | None = None, dry_run: bool = False) -> Maintenance:
+        """Compact and vacuum the tables of all views, or of one, and the sources that they read with `maintain: true`.
+
+        Nothing goes that a view of the configuration has still to read. `dry_run`: only say what a vacuum would remove. Raises LakeError.
+        """
+        self._refuse_eventual("maintain")
+        views = list(self.config.views) if view is None else [view]
+        sources = dict.fromkeys(t for v in views for t in self._reads(v) if t in self.config.tables)
+        tables = [self._view_table(v) for v in views if self.table_log(v) is not None]
+        tables += [table_of(self.config, name) for name in sources if self.config.tables[name].maintain]
+        read, now, spark = self._read_by_views(), datetime.now(UTC), own_session(self.spark)
+        warnings = [maintenance.warning(row) for v in views for row in self._status_if_known(v)]
+        found = [maintenance.maintain(spark, table, read.get(table.label, {}), now, dry_run) for table in tables]
+        return Maintenance(tuple(found), tuple(filter(None, warnings)))
+
     def in_order(self, views: Iterable[str]) -> list[str]:
         """The views, each after those that it reads. Raises DefinitionError naming a cycle."""
         return in_order(self.config, views, self._reads)
@@ -201,13 +278,13 @@ class Lakehouse:
 
     # -- what the verbs share ---------------------------------------------------------------------------------------
 
-    def _refreshed(self, view: str, until: Until | Chooser, rebuild: bool = False) -> RefreshResult:
+    def _refreshed(self, view: str, until: Until | Chooser, rebuild: bool = False, instead: Pinned | None = None) -> RefreshResult:
         started = time.monotonic()
         with self._opened(view) as state:
             for attempt in range(1, publish.ATTEMPTS + 1):
                 definition, inputs = self._prepare(view, state, until)
                 try:
-                    result = Refresh(self.path, state.spark, definition, inputs, rebuild, state.cache).run()
+                    result = Refresh(self.path, state.spark, definition, inputs, rebuild, state.cache, instead).run()
                 except LostRaceError:
                     if attempt == publish.ATTEMPTS:
                         raise
@@ -215,11 +292,23 @@ class Lakehouse:
                 except KeyViolationError as error:
                     raise error.without_samples() if self.config.samples == "off" else error from error.__cause__
                 except (PySparkException, Py4JJavaError) as error:
-                    raise _failed(view, error) from error
+                    raise self._failed(view, error, inputs) from error
                 break
         found = replace(result, seconds=round(time.monotonic() - started, 3))
         logger.info("refreshed", extra={"lakejoin": {"event": "refresh", **found.to_json()}})
         return found
+
+    def _failed(self, view: str, error: Exception, inputs: Inputs) -> LakeError:
+        if "LAKEJOIN_INTERNAL" in str(error):
+            return InternalError(f"View {view!r}: {reason(error)}. Nothing was written. Please report it with the view's definition.")
+        stamp = self.stamp(view)
+        gone = file_gone(error, inputs.pins, stamp.snapshot if stamp else {})
+        if gone:
+            return ExpiredError(
+                f"View {view!r} has to read a file that is gone: {gone} (VACUUM removed it, if nobody else did). Nothing was written. "
+                f'Run "{self._view_table(view).anew}".'
+            )
+        return QueryError(f"Computing view {view!r} failed: {reason(error)}. Nothing was written. Mend the data or the query.")
 
     def _opened(self, view: str) -> _Opened:
         self.config.view(view)
@@ -255,6 +344,71 @@ class Lakehouse:
                 state.names = named(state.spark, view, self.config)
             return state.names
 
+    def _below(self, view: str) -> list[str]:
+        """The view and those that it reads, directly or not."""
+        found = [view]
+        for name in found:
+            found += [v for v in self._reads(name) if v in self.config.views and v not in found]
+        return found
+
+    def _at(self, view: str, at: Mapping[str, int]) -> Pinned:
+        """The newest published version that answers for these versions of base tables: of the view's own table, or of its replay's."""
+        return backfill.published_at((self, Lakehouse(self.config, self.spark, "replay")), view, at, self._judge([view]))
+
+    def _judge(self, views: Iterable[str]) -> Callable[[str, Stamp], bool]:
+        """What tells whether a version of a view was made by its definition as it is now, over the schemas that its tables had then."""
+        newest = {view: self._fingerprint(view) for view in views}
+
+        def current(view: str, stamp: Stamp) -> bool:
+            if not differing(stamp.fingerprint, newest[view]):
+                return True
+            if any(name in self.config.views for name in self._reads(view)):
+                return False
+            try:
+                then = self._fingerprint(view, {t: n for t, n in stamp.snapshot.items() if t in self._reads(view)})
+            except LakeError:  # which can't be had any more, or was no query over those schemas
+                return False
+            return not differing(stamp.fingerprint, then)
+
+        return current
+
+    def _fingerprint(self, view: str, at: Until = None) -> Mapping[str, str]:
+        """What tells the view's definition from another one, over the schemas that its tables have now, or had."""
+        with self._opened(view) as state:
+            return self._prepare(view, state, at)[0].fingerprint
+
+    def _take_over(self, view: str, replay: Lakehouse, end: Mapping[str, int]) -> RefreshResult:
+        """Publish the replay's rows at its end as the view's own."""
+        own = {table: number for table, number in end.items() if table in self._reads(view)}
+        rows = replay._at(view, end)
+        return self._refreshed(view, own, instead=rows)
+
+    def _refuse_eventual(self, verb: str) -> None:
+        if self.path.kind != "strong":
+            raise ConfigError(f"`{verb}` works on the strong path. Call it on the lake itself, or on `lake.on('strong')`.")
+
+    def _status_if_known(self, view: str) -> list[SourceStatus]:
+        try:
+            return self.status(view)
+        except TargetError:  # somebody else wrote the view's table: what it has read is not known
+            return []
+
+    def _read_by_views(self) -> dict[str, dict[Table, int | None]]:
+        """Of each table, the version that each view's tables were made of, on both paths; None where one can't say."""
+        found: dict[str, dict[Table, int | None]] = {}
+        for lake in (self, self.on("eventual")):
+            for view in self.config.views:
+                read: Mapping[str, int | None]
+                try:
+                    stamp = lake.stamp(view)
+                    read = stamp.snapshot if stamp is not None else {}
+                except TargetError:
+                    read = dict.fromkeys(self._reads(view))
+                for name, version in read.items():
+                    if not lake.path.input(name).eventual:
+                        found.setdefault(name, {})[lake.path.table(view)] = version
+        return found
+
     def _view_table(self, view: str) -> Table:
         self.config.view(view)
         return self.path.table(view)
@@ -262,8 +416,7 @@ class Lakehouse:
     def _built(self, spark: SparkSession, view: str) -> Published:
         current = published(spark, self._view_table(view))
         if current is None or current.stamp is None:
-            first = "realtime" if self.path.eventual else "refresh"
-            raise TargetError(f'View {view!r} has not been built yet. Run "lakejoin {first} {view}".')
+            raise TargetError(f'View {view!r} has not been built yet. Run "{self._view_table(view).first}".')
         return current
 
     def _status(self, view: str) -> list[SourceStatus]:
@@ -286,12 +439,6 @@ class _Opened:
 
     def __exit__(self, *exc: object) -> None:
         self._state.lock.release()
-
-
-def _failed(view: str, error: Exception) -> LakeError:
-    if "LAKEJOIN_INTERNAL" in str(error):
-        return InternalError(f"View {view!r}: {reason(error)}. Nothing was written. Please report it with the view's definition.")
-    return QueryError(f"Computing view {view!r} failed: {reason(error)}. Nothing was written. Mend the data or the query.")
 
 
 def _source_status(view: str, source: str, stamp: Stamp | None, pinned: Pinned) -> SourceStatus:

@@ -46,14 +46,19 @@ def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], unt
     return RefreshPlan(view, "incremental", published.snapshot, until)
 
 
+def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """In what two fingerprints differ; the text alone is no difference."""
+    return [name for name in sorted({*old, *new}) if name != "text" and old.get(name, "") != new.get(name, "")]
+
+
 def check_fingerprint(view: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
     """Raise DefinitionChangedError with what differs."""
-    differing = [name for name in sorted({*old, *new}) if name != "text" and old.get(name, "") != new.get(name, "")]
-    if not differing:
+    others = differing(old, new)
+    if not others:
         return
     hashed = ("query", "columns", "function")
-    shown = [f"the {n}" if n in hashed else f"{n} was {old.get(n, '')!r}, now {new.get(n, '')!r}" for n in differing]
-    cause = " (its text is the same: the schema of a source changed)" if old.get("text") == new.get("text") and "query" in differing else ""
+    shown = [f"the {n}" if n in hashed else f"{n} was {old.get(n, '')!r}, now {new.get(n, '')!r}" for n in others]
+    cause = " (its text is the same: the schema of a source changed)" if old.get("text") == new.get("text") and "query" in others else ""
     raise DefinitionChangedError(
         f"The definition of view {view!r} is not the one its table was built with: {'; '.join(shown)} changed{cause}. Nothing was "
         f'written. Run "lakejoin rebuild {view}", or set `on_definition_change: rebuild`.'

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from lake import estimate, explain, publish, view_changes, weights
 from lake.config import ViewConfig
 from lake.definition import Definition
+from lake.deltalog import Pinned
 from lake.edits import Edits, in_names, keyed, of_multiset
-from lake.errors import DefinitionError, InternalError, KeyViolationError, TargetError
+from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
 from lake.inputs import Inputs, ViewPath, table_of
 from lake.plan import RefreshPlan, check_fingerprint, plan
 from lake.primary_keys import refuse_broken
@@ -34,7 +35,8 @@ from lake.view_table import FEED, Published, create, describe, open_log, publish
 class Refresh:
     """A view ready to be refreshed: its definition and the newest version of each of its sources, captured once.
 
-    `spark`: the view's own session; `rebuild`: compute it anew, whatever is published; `cache`: what the real-time path keeps.
+    `spark`: the view's own session; `rebuild`: compute it anew, whatever is published; `cache`: what the real-time path keeps;
+    `instead`: a backfill's rows, to publish instead of what the query gives.
     """
 
     path: ViewPath
@@ -43,6 +45,7 @@ class Refresh:
     inputs: Inputs
     rebuild: bool
     cache: Cache | None = None
+    instead: Pinned | None = None
 
     def run(self) -> RefreshResult:
         """Refresh once (its seconds are the caller's to count). Raises LostRaceError where another writer was first."""
@@ -51,13 +54,15 @@ class Refresh:
         if self.path.eventual and (self.rebuild or current is None or current.stamp is None) and not self._reads_eventual:
             return self._copied(current)
         decided = self._decided(current)
-        if decided.mode == "none":
+        if decided.mode == "none" and self.instead is None:
             return _result(decided)
         if current is None:
             create(self.spark, self.table, self._view, self.definition)
             current = published(self.spark, self.table)
             assert current is not None
         describe(self.spark, self.table, self._view, self.definition, current.pinned)
+        if self.instead is not None:
+            return self._taken_over(current, decided, self.instead)
         return self._computed(current, decided)
 
     @property
@@ -109,16 +114,7 @@ class Refresh:
         since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
         sources = PinnedSources(self.inputs.tables, self.inputs.pins, since)
         target = Target(self.spark, self.table, current.pinned.log, definition)
-        stamp = Stamp(
-            definition.view,
-            current.next_number,
-            uuid.uuid4().hex,
-            current.pinned.version.number,
-            decided.until,
-            decided.mode,
-            definition.fingerprint,
-            self.inputs.base_snapshot(),
-        )
+        stamp = self._stamp(current, decided)
         if decided.mode == "incremental":
             assert since is not None
             with (
@@ -142,6 +138,38 @@ class Refresh:
                 return self._replaced(target, stamp, reading, decided)
             frame = view_changes.difference(definition, current.pinned.rows(), reading)
             return self._published(target, stamp, reading, decided, frame)
+
+    def _stamp(self, current: Published, decided: RefreshPlan) -> Stamp:
+        return Stamp(
+            self.definition.view,
+            current.next_number,
+            uuid.uuid4().hex,
+            current.pinned.version.number,
+            decided.until,
+            decided.mode,
+            self.definition.fingerprint,
+            self.inputs.base_snapshot(),
+        )
+
+    def _taken_over(self, current: Published, decided: RefreshPlan, rows: Pinned) -> RefreshResult:
+        """Publish the difference between a backfill's rows and those that the view holds; nothing where there is none."""
+        definition, until = self.definition, snapshot_of(self.inputs.pins)
+        if decided.mode == "none" and decided.until != until:
+            raise SourceError(
+                f"View {definition.view!r} is at {decided.until}, which is newer than the end of the backfill, {until}; a view never moves "
+                "back. Nothing was published. Backfill up to there, or leave the view as it is."
+            )
+        if not publish.same_schema(definition, current.pinned.schema):
+            raise TargetError(f'The columns of view {definition.view!r} are others now. Nothing was published. Run "{self.table.anew}".')
+        decided = RefreshPlan(definition.view, "copy", decided.since, until, "the rows of a backfill")
+        sources = PinnedSources(self.inputs.tables, self.inputs.pins, None)
+        with Reading(definition.catalyst, sources) as reading:
+            new, old = (view_changes.held(definition, p.rows()) for p in (rows, current.pinned))
+            changed = reading.keep(weights.consolidate(weights.subtract(new, old)))
+            if changed is None and current.stamp is not None and current.stamp.snapshot == until:
+                return _result(replace(decided, mode="none", reason="the view holds the same rows"))
+            target = Target(self.spark, self.table, current.pinned.log, definition)
+            return self._published(target, self._stamp(current, decided), reading, decided, changed.frame if changed else None)
 
     def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, frame: DataFrame | None) -> RefreshResult:
         """Publish weighted rows (in the tree's columns, None: none) as edits of the view."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,6 +27,37 @@ class RefreshResult:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"since": dict(self.since) if self.since else None, "until": dict(self.until)}
+
+
+@dataclass(frozen=True)
+class BackfillStep:
+    """One step of a backfill: from which versions of the base tables (None: built) to which, with how many commits of theirs and changed
+    rows (by estimate). `done`: it is there; `result`: what making it now did."""
+
+    since: Mapping[str, int] | None
+    until: Mapping[str, int]
+    commits: int
+    rows: int
+    done: bool = False
+    result: RefreshResult | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"result": self.result.to_json() if self.result else None}
+
+
+@dataclass(frozen=True)
+class BackfillResult:
+    """A backfill's steps, and what publishing its end changed in the view's own table. `seconds`: of all of it."""
+
+    view: str
+    steps: tuple[BackfillStep, ...]
+    seconds: float
+    published: RefreshResult | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        steps = [step.to_json() for step in self.steps]
+        published = self.published.to_json() if self.published else None
+        return {"view": self.view, "steps": steps, "seconds": self.seconds, "published": published}
 
 
 @dataclass(frozen=True)
@@ -87,6 +118,29 @@ class SourceStatus:
     expires_in: float | None
     way: str
     advice: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """What maintenance did to a table. `files_before`, `files_after`: data files; `removed`: files that a vacuum removed, or would in a dry
+    run; `kept`: why there was none."""
+
+    table: str
+    files_before: int
+    files_after: int
+    removed: int
+    kept: str = ""
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """What was done to each table, and what views have still to read that will be gone soon, by the tables' own settings."""
+
+    tables: tuple[Maintained, ...]
+    warnings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
 from lake.preflight import jar_folder
+from lake.scala import jvm_of
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -111,3 +112,13 @@ def settings(own: SparkSession, wanted: Mapping[str, str]) -> Iterator[Callable[
         yield end
     finally:
         end()
+
+
+@contextmanager
+def vacuuming(own: SparkSession) -> Iterator[None]:
+    """For a VACUUM: folders are listed in a few tasks a core (Delta makes ten thousand), and what it prints for a person goes
+    to standard error, from this thread on: standard output is for answers."""
+    jvm = jvm_of(own)
+    getattr(getattr(jvm.scala, "Console$"), "MODULE$").setOutDirect(jvm.java.lang.System.err)
+    with settings(own, {"spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * own.sparkContext.defaultParallelism)}):
+        yield

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake import weights
+from lake.config import PathKind
 from lake.deltafiles import Moved, moved, rows, rows_of_feed
 from lake.deltalog import Log, Pinned
 from lake.errors import ExpiredError, SourceError
@@ -31,21 +32,38 @@ _ONE_TASK = 4 << 20
 
 @dataclass(frozen=True)
 class Table:
-    """Where a table is: a path or a catalog name, under the name that queries give it. `eventual`: it is a view's real-time table."""
+    """Where a table is: a path or a catalog name, under the name that queries give it. `kind`: of a view's, the path that it belongs to."""
 
     label: str
     path: str | None
     name: str | None
     primary_key: tuple[str, ...] = ()
-    eventual: bool = False
+    kind: PathKind = "strong"
 
     def __str__(self) -> str:
         return f"{self.label} ({self.path or self.name})"
 
     @property
+    def sql(self) -> str:
+        """The table in a SQL statement."""
+        return f"delta.`{self.path}`" if self.path is not None else str(self.name)
+
+    @property
     def anew(self) -> str:
         """The command that makes a view's table anew."""
-        return f"lakejoin realtime {self.label} --reset" if self.eventual else f"lakejoin rebuild {self.label}"
+        verb = {"strong": "rebuild {}", "eventual": "realtime {} --reset", "replay": "backfill {} --restart"}[self.kind]
+        return f"lakejoin {verb.format(self.label)}"
+
+    @property
+    def first(self) -> str:
+        """The command that makes a view's table at first."""
+        verb = {"strong": "refresh", "eventual": "realtime", "replay": "backfill"}[self.kind]
+        return f"lakejoin {verb} {self.label}"
+
+    @property
+    def eventual(self) -> bool:
+        """Whether it is a view's real-time table."""
+        return self.kind == "eventual"
 
     def log(self, spark: SparkSession) -> Log:
         """The table's log. Raises SourceError where there is no Delta table."""
@@ -190,16 +208,24 @@ def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:
     until = pinned.version.number
     if since >= until:
         return None
-    try:
-        first = next(iter(pinned.log.commits(since, since + 1)))
-    except (PySparkException, Py4JJavaError):
+    committed = committed_after(pinned, since)
+    if committed is None:
         return timedelta(0)
-    committed = datetime.fromtimestamp(first.timestamp / 1000, tz=now.tzinfo)
-    kept = min(_duration(pinned.properties, "delta.logRetentionDuration", 30), _files_kept(pinned.properties))
+    kept = min(_duration(pinned.properties, "delta.logRetentionDuration", 30), files_kept(pinned.properties))
     return committed + kept - now
 
 
-def _files_kept(properties: Mapping[str, str]) -> timedelta:
+def committed_after(pinned: Pinned, since: int) -> datetime | None:
+    """When the first commit after version `since` was made, None where it is no longer in the log."""
+    try:
+        first = next(iter(pinned.log.commits(since, since + 1)))
+    except (PySparkException, Py4JJavaError):
+        return None
+    return datetime.fromtimestamp(first.timestamp / 1000, tz=UTC)
+
+
+def files_kept(properties: Mapping[str, str]) -> timedelta:
+    """How long a vacuum keeps the files of old versions."""
     return _duration(properties, "delta.deletedFileRetentionDuration", 7)
 
 

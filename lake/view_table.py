@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from delta.tables import DeltaTable
@@ -87,6 +87,15 @@ def published(spark: SparkSession, table: Table) -> Published | None:
     return Published(table.label, pinned, None)
 
 
+def history(spark: SparkSession, table: Table) -> Iterator[tuple[int, Stamp]]:
+    """The versions of the view's table that a refresh published, oldest first, with their stamps; none where there is no table."""
+    log = open_log(spark, table)
+    for number, text in log.metadata() if log is not None else ():
+        stamp = Stamp.from_json(text)
+        if stamp is not None:
+            yield number, stamp
+
+
 def _commit(log: Log, table: Table, number: int) -> Commit:
     try:
         return next(log.commits(number - 1, number))
@@ -122,11 +131,12 @@ _EVENTUAL = {  # a commit a second: its newest has the stamp, and nobody asks fo
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.checkpointInterval": "50",
 }
+_REPLAY = {**_STRONG, "delta.deletedFileRetentionDuration": "interval 3650 days"}  # each version is there to be read
 
 
 def _kept(table: Table) -> dict[str, str]:
-    """The properties by which the tables of the two paths differ."""
-    return _EVENTUAL if table.eventual else _STRONG
+    """The properties by which the tables of the paths differ."""
+    return {"strong": _STRONG, "eventual": _EVENTUAL, "replay": _REPLAY}[table.kind]
 
 
 def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition) -> None:
@@ -153,20 +163,16 @@ def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: De
     set_properties(spark, table, {k: v for k, v in wanted.items() if pinned.properties.get(k) != v})
     gone = [k for k in ("lakejoin.owner", "lakejoin.tags") if k in pinned.properties and k not in wanted]
     if gone:
-        spark.sql(f"ALTER TABLE {_place(table)} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(_text, gone))})")
+        spark.sql(f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(_text, gone))})")
     if (view.description or "") != pinned.description:
-        spark.sql(f"COMMENT ON TABLE {_place(table)} IS {_text(view.description or '')}")
+        spark.sql(f"COMMENT ON TABLE {table.sql} IS {_text(view.description or '')}")
 
 
 def set_properties(spark: SparkSession, table: Table, wanted: Mapping[str, str]) -> None:
     """Set properties of the table, in a commit of their own that changes no data."""
     if wanted:
         shown = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in wanted.items())
-        spark.sql(f"ALTER TABLE {_place(table)} SET TBLPROPERTIES ({shown})")
-
-
-def _place(table: Table) -> str:
-    return f"delta.`{table.path}`" if table.path is not None else str(table.name)
+        spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({shown})")
 
 
 def _text(value: str) -> str:

@@ -56,9 +56,11 @@ class TestLake:
     def path(self, name: str) -> str:
         return str(self.folder / name)
 
-    def sql(self, text: str) -> None:
+    def sql(self, *texts: str) -> None:
         """Run SQL in which {table} stands for a table."""
-        self.spark.sql(text.format(**{t: f"delta.`{self.path(t)}`" for t in self.tables}, **{v: self.of_view(v) for v in self.views}))
+        names = {t: f"delta.`{self.path(t)}`" for t in self.tables} | {v: self.of_view(v) for v in self.views}
+        for text in texts:
+            self.spark.sql(text.format(**names))
 
     def of_view(self, name: str) -> str:
         return f"delta.`{self.path('views')}/{name}`"

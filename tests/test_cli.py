@@ -69,6 +69,37 @@ def test_wrong_requests_exit_with_2_and_say_what_there_is(run: Any) -> None:
     assert run("refresh", "v", "--until", "a=x").exit_code == 2
 
 
+def test_backfill_shows_its_steps_and_show_reads_them(run: Any, lake: TestLake) -> None:
+    lake.sql("INSERT INTO {a} VALUES (3, 'z')", "DELETE FROM {a} WHERE id = 1", "INSERT INTO {a} VALUES (4, 'w')")
+    assert run("refresh", "v", "--step", "2", "--json").exit_code == 0
+    planned = run("backfill", "v", "--since", "a=0", "--step", "2", "--dry-run")
+    assert planned.exit_code == 0
+    assert planned.stdout.count("to make") == 3
+    made = run("backfill", "v", "--since", "a=0", "--step", "2", "--json")
+    assert [step["until"] for step in json.loads(made.stdout)["steps"]] == [{"a": 0}, {"a": 2}, {"a": 3}]
+    assert "step 1: a@2: incremental" in made.stderr
+    again = run("backfill", "v", "--since", "a=0", "--step", "2", "--publish")
+    assert again.stdout.count("there") == 3
+    assert "the view holds the same rows" in again.stdout
+    shown = run("show", "v", "--at", "a=2", "--json")
+    assert [row["id"] for row in json.loads(shown.stdout)] == [2, 3]
+    assert run("show", "v", "--at", "a=1").exit_code == 2
+    assert "lakejoin backfill v --since a=1" in run("show", "v", "--at", "a=1").stderr
+    assert run("backfill", "v", "--since", "a=0", "--step", "2x").exit_code == 2
+
+
+def test_refresh_in_steps_says_where_it_is(run: Any, lake: TestLake) -> None:
+    run("refresh", "v")
+    lake.sql("INSERT INTO {a} VALUES (3, 'z')", "DELETE FROM {a} WHERE id = 1", "INSERT INTO {a} VALUES (4, 'w')")
+    found = run("refresh", "--all", "--step", "2")
+    assert found.exit_code == 0
+    assert [line.split(" (")[0] for line in found.stdout.splitlines()] == [
+        "v: incremental, +1 -1 rows, now at a@2",
+        "v: incremental, +1 -0 rows, now at a@3",
+    ]
+    assert "v at a@2: incremental" in found.stderr
+
+
 def test_init_writes_a_configuration_that_loads(run: Any, lake: TestLake, tmp_path: Path) -> None:
     target = tmp_path / "new.yml"
     answer = CliRunner().invoke(app, ["--config", str(target), "init", str(tmp_path)])

@@ -13,7 +13,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from lake.deltalog import Log
-from lake.session import settings
+from lake.session import settings, vacuuming
 from lake.stamp import Stamp
 
 _MANY_FILES = 64
@@ -49,7 +49,8 @@ class Upkeep:
             if many:
                 self._table.optimize().executeCompaction()
             elif stamp.number > number:
-                self._table.vacuum()
+                with vacuuming(self.spark):
+                    self._table.vacuum()
                 self.cleaned = self.clock(), stamp.number
 
     @property

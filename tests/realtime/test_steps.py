@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lake.realtime.steps import Step, Taken
+from lake.commits import SourceCommit
+from lake.realtime.steps import Step
 from lake.snapshots import Snapshot, Version
 
 
@@ -12,7 +13,7 @@ class _Commit:
     def __init__(self, number: int, seconds: float, rows: int, files: int = 1) -> None:
         self.number, self.timestamp = number, int(seconds * 1000)
         self.files = tuple(_File(f"{number}-{i}", rows if i == 0 else 0) for i in range(files))
-        self.change_files: tuple[int, ...] = ()
+        self.change_files: dict[str, int] = {}
 
 
 class _File:
@@ -62,7 +63,7 @@ def test_files_are_bounded_too() -> None:
 def test_a_clock_that_falls_back_does_not_reorder_commits() -> None:
     until, step = chosen(2, a=_Head(_Commit(1, 9, 1), _Commit(2, 1, 1)), b=_Head(_Commit(1, 5, 1)))
     assert until == {"a": 1, "b": 1}
-    assert step.taken[-1] == Taken("a", 1, 9.0, 1, 1)
+    assert step.taken[-1] == SourceCommit("a", 1, 9.0, 1, 1)
 
 
 def test_rows_marked_as_deleted_are_counted_once() -> None:
@@ -73,7 +74,7 @@ def test_rows_marked_as_deleted_are_counted_once() -> None:
 
 def test_files_written_anew_for_a_few_rows_count_by_their_change_files() -> None:
     commit = _Commit(1, 1, 100_000)
-    commit.change_files = (640,)
+    commit.change_files = {"c": 640}
     assert chosen(1000, a=_Head(commit))[1].taken[0].rows == 10
 
 

@@ -1,0 +1,203 @@
+"""A view's history over a past range, made again beside the view, step by step: a replay.
+
+    built at `since` → refreshed to the end of each step → ... → `until`
+
+Each step is a published version of the view's replay table, whose stamp names the snapshot that it answers for. So a replay that was
+stopped, killed or run twice goes on with the first step that is not there, and each step can be read by its snapshot. The view's own table
+has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Protocol
+
+from lake.commits import SourceCommit, in_order
+from lake.deltalog import Log, Pinned
+from lake.errors import ConfigError, DefinitionChangedError, TargetError
+from lake.inputs import Chooser, Until, versions_at
+from lake.readable import gone, refuse_unreadable
+from lake.results import BackfillStep, RefreshResult
+from lake.snapshots import Snapshot
+from lake.stamp import Stamp
+from lake.tables import Table, pin_at
+
+_NEAREST = 3
+
+
+class Views(Protocol):
+    """What a replay asks of the lakehouse whose tables it makes, and the reader of old versions of any."""
+
+    def refresh(self, view: str, until: Mapping[str, int], /) -> RefreshResult: ...
+    def rebuild(self, view: str, until: Mapping[str, int], /) -> RefreshResult: ...
+    def stamp(self, view: str, /) -> Stamp | None: ...
+    def history(self, view: str, /) -> Iterator[tuple[int, Stamp]]: ...
+    def table_log(self, view: str, /) -> Log | None: ...
+
+
+Judge = Callable[[str, Stamp], bool]
+"""Whether a stamp of a view is of the definition that it has now."""
+
+
+def steps(heads: Mapping[str, Pinned], since: Until, until: Until, step: int | timedelta) -> list[BackfillStep]:
+    """The steps of a range of the base tables: the first is built at `since`, each other one takes so many commits (of all tables, in
+    the order of their times), or those of so long a time.
+
+    `since`, `until`: versions of tables, or a time; tables that `since` does not name are taken as of the latest commit that it does,
+    those that `until` does not name at their newest. Raises ConfigError, SourceError, or ExpiredError naming table and version.
+    """
+    check_step(step)
+    first = versions_at(heads, since, others="as of")
+    last = versions_at(heads, until, others="newest")
+    for table, number in first.items():
+        if number > last[table]:
+            raise ConfigError(f"The range goes backwards: {table} from version {number} to {last[table]}. Give an `until` after `since`.")
+    for table, number in first.items():
+        pin_at(heads[table], table, number)
+    ends = {table: pin_at(head, table, last[table]) for table, head in heads.items()}
+    found = [BackfillStep(None, first, 0, 0)]
+    for commits in _parts(in_order(ends, first), step):
+        at = found[-1].until
+        moved = {commit.source: commit.version for commit in commits}
+        found.append(BackfillStep(at, {**at, **moved}, len(commits), sum(commit.rows for commit in commits)))
+    return found
+
+
+def check_step(step: int | timedelta) -> None:
+    """Raise ConfigError where steps could not be so long."""
+    if not (step > timedelta(0) if isinstance(step, timedelta) else step >= 1):
+        raise ConfigError(f"`step` is a number of commits, 1 or more, or a length of time, not {step!r}.")
+
+
+def refuse_gone(tables: Mapping[str, Table], heads: Mapping[str, Pinned], steps: Sequence[BackfillStep]) -> None:
+    """Raise ExpiredError, naming table and version, where a step that is not `done` can't be made any more."""
+    wanted = [step for step in steps if not step.done]
+    for name, table in tables.items() if wanted else ():
+        first, last = (wanted[0].since or wanted[0].until)[name], wanted[-1].until[name]
+        refuse_unreadable(table, pin_at(heads[name], name, first), pin_at(heads[name], name, last), {step.until[name] for step in wanted})
+
+
+class CatchUp:
+    """A view's way to a snapshot in steps. `until`: where to, of base tables; of those not named, to what is newest at the first step."""
+
+    def __init__(self, step: int | timedelta, until: Until) -> None:
+        check_step(step)
+        self._step, self._until = step, until
+        self._target: Mapping[str, int] | None = None
+
+    def next(self, since: Mapping[str, int]) -> Chooser:
+        """What chooses the versions that the next step goes to, from those that the view has read."""
+
+        def chosen(heads: Mapping[str, Pinned]) -> Mapping[str, int]:
+            if self._target is None:
+                self._target = versions_at(heads, self._until, others="newest")
+            target = {table: max(number, since.get(table, number)) for table, number in self._target.items()}
+            here = {table: since.get(table, number) for table, number in target.items()}
+            ends = {table: pin_at(head, table, target[table]) for table, head in heads.items()}
+            part: list[SourceCommit] = next(_parts(in_order(ends, here), self._step), [])
+            return {**here, **{commit.source: commit.version for commit in part}}
+
+        return chosen
+
+
+def _parts(commits: Iterator[SourceCommit], step: int | timedelta) -> Iterator[list[SourceCommit]]:
+    """The commits in parts of so many, or of so long a time, beginning with the first commit."""
+    part: list[SourceCommit] = []
+    for commit in commits:
+        full = commit.committed - part[0].committed >= step.total_seconds() if part and isinstance(step, timedelta) else len(part) == step
+        if full:
+            yield part
+            part = []
+        part.append(commit)
+    if part:
+        yield part
+
+
+@dataclass(frozen=True)
+class Replay:
+    """`order`: the view and the views that it reads, each after those that it reads itself; `reads`: what each reads; `bases`: the base
+    tables below each; `restart`: make all steps again, whatever is there."""
+
+    lake: Views
+    view: str
+    order: Sequence[str]
+    reads: Mapping[str, Sequence[str]]
+    bases: Mapping[str, Sequence[str]]
+    current: Judge
+    restart: bool
+
+    def there(self, steps: Sequence[BackfillStep]) -> list[BackfillStep]:
+        """The steps, with `done` where they have been made by the view's definition as it is now."""
+        if self.restart:
+            return list(steps)
+        made = {frozenset(stamp.answers_for.items()): stamp for _, stamp in self.lake.history(self.view)}
+        found = [made.get(frozenset(step.until.items())) for step in steps]
+        return [replace(step, done=s is not None and self.current(self.view, s)) for step, s in zip(steps, found, strict=True)]
+
+    def run(self, steps: Sequence[BackfillStep], on_step: Callable[[BackfillStep], None]) -> list[BackfillStep]:
+        """Make the steps that are not `done`; `on_step` is told of each."""
+        found = []
+        for step in steps:
+            found.append(step if step.done else replace(step, done=True, result=self._make(step)))
+            on_step(found[-1])
+        return found
+
+    def _make(self, step: BackfillStep) -> RefreshResult:
+        """Bring the view, after those that it reads, from the step's start to its end; computed anew where it stands elsewhere."""
+        for view in self.order:
+            until = {table: step.until[table] for table in self.bases[view]}
+            since = None if step.since is None else {table: step.since[table] for table in self.bases[view]}
+            own = {table: number for table, number in until.items() if table in self.reads[view]}
+            if self.restart and step.since is None:
+                result = self.lake.rebuild(view, own)
+                continue
+            stamp = self.lake.stamp(view)
+            at = dict(stamp.answers_for) if stamp is not None and self.current(view, stamp) else None
+            if view != self.view and at == until:
+                continue
+            goes_on = stamp is None or (at is not None and at == since)
+            result = self._gone_on(view, own) if goes_on else self.lake.rebuild(view, own)
+        return result
+
+    def _gone_on(self, view: str, until: Mapping[str, int]) -> RefreshResult:
+        try:
+            return self.lake.refresh(view, until)
+        except DefinitionChangedError:  # over the schemas that its tables have there, the same query is another one
+            return self.lake.rebuild(view, until)
+
+
+def published_at(paths: Sequence[Views], view: str, at: Mapping[str, int], current: Judge) -> Pinned:
+    """The newest version of the view's table, on the first of the paths that has one, that answers for versions of some base tables.
+
+    Raises ConfigError for tables that it does not read, TargetError where there is no such version, or it was vacuumed.
+    """
+    others, known, lost = list[Snapshot](), set[str](), False
+    for lake in paths:
+        fitting = None
+        for number, stamp in lake.history(view):
+            answers = {**stamp.answers_for, **stamp.snapshot}
+            known |= answers.keys()
+            if any(answers.get(table) != version for table, version in at.items()):
+                others.append(stamp.answers_for)
+            elif current(view, stamp):
+                fitting = number
+        log = lake.table_log(view) if fitting is not None else None
+        if log is not None and fitting is not None:
+            head = log.head()
+            found = pin_at(head, f"view {view}", fitting)
+            lost = found is not head and gone(found) != ""
+            if not lost:
+                return found
+    unknown = [table for table in at if table not in known]
+    if known and unknown:
+        raise ConfigError(f"View {view!r} does not answer for versions of {unknown[0]!r}. It reads: {', '.join(sorted(known))}.")
+    asked = ", ".join(f"{table}@{version}" for table, version in at.items())
+    others.sort(key=lambda s: sum(abs(s.get(t, 0) - n) for t, n in at.items()))
+    nearest = "; ".join(dict.fromkeys(map(str, others[:_NEAREST]))) or "none"
+    since, until = (" ".join(f"{option} {table}={version}" for table, version in at.items()) for option in ("--since", "--until"))
+    raise TargetError(
+        f"View {view!r} {'was vacuumed since it was' if lost else 'was never'} published at {asked}. Nearest: {nearest}. "
+        f'To make it: "lakejoin backfill {view} {since} {until}".'
+    )

@@ -1,0 +1,79 @@
+"""Keeping tables small: compaction, and a vacuum that leaves what a view has still to read.
+
+Of a table that a view has read up to version p, the refresh to come reads the changes after p: the change files and removed data files of
+the commits p+1 and on. A vacuum removes what was removed or written before its retention began, so these stay if commit p+1 is younger.
+Delta takes no longer retention for one vacuum: by default it ignores the argument, and checkpoints drop what is older than the table's own
+setting. So the table is left alone until the view has read on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lake.deltafolder import names_below
+from lake.deltalog import Log, Pinned
+from lake.errors import SourceError
+from lake.results import Maintained, SourceStatus
+from lake.session import vacuuming
+from lake.tables import Table, committed_after, files_kept, reason
+
+_DAY = timedelta(days=1)
+_WARNED_BEFORE = timedelta(days=2)
+
+
+def maintain(spark: SparkSession, table: Table, read: Mapping[Table, int | None], now: datetime, dry_run: bool) -> Maintained:
+    """Compact and vacuum one table. `read`: the version of it that each view's table was made of, None where that is not known.
+
+    `dry_run`: only say how many files a vacuum would remove. Raises SourceError where Delta refuses.
+    """
+    log = table.log(spark)
+    head = log.head()
+    kept = held(head, read, now)
+    try:
+        if not dry_run:
+            spark.sql(f"OPTIMIZE {table.sql}").collect()
+        removed = 0 if kept else _vacuum(spark, table, log, dry_run)
+    except (PySparkException, Py4JJavaError) as error:
+        raise SourceError(f"{table} can't be maintained: {reason(error)}. Its rows are as they were. Run it again.") from error
+    return Maintained(table.label, head.files, head.files if dry_run else log.head().files, removed, kept)
+
+
+def _vacuum(spark: SparkSession, table: Table, log: Log, dry_run: bool) -> int:
+    """How many files it removed, or would."""
+    with vacuuming(spark):
+        if dry_run:
+            return spark.sql(f"VACUUM {table.sql} DRY RUN").count()
+        before = names_below(spark, log.path)
+        spark.sql(f"VACUUM {table.sql}").collect()
+        return len(before - names_below(spark, log.path))
+
+
+def held(head: Pinned, read: Mapping[Table, int | None], now: datetime) -> str:
+    """Which view has still to read what a vacuum of the table could remove, and what to do; empty where none has."""
+    retention = files_kept(head.properties)
+    written_before = min(_DAY, retention / 4)  # files are older than the commit that they belong to
+    for view, version in read.items():
+        if version is None:
+            return f'it is not known what view {view.label} has read: run "{view.anew}" first'
+        if version < head.version.number:
+            first = committed_after(head, version)
+            if first is None or first - written_before < now - retention:
+                return f'view {view.label} has still to read the changes since version {version}: run "{view.first}" first'
+    return ""
+
+
+def warning(status: SourceStatus) -> str:
+    """What is about to become unreadable to a view, and what to do; empty where nothing is."""
+    left = status.expires_in
+    if left is None or left > _WARNED_BEFORE.total_seconds():
+        return ""
+    when = f"can be gone in {left / 3600:.0f} hours" if left > 0 else "can be gone already"
+    return (
+        f"{status.source}: the changes since version {status.published} {when}, and view {status.view} has still to read them: "
+        f'run "lakejoin refresh {status.view}"'
+    )

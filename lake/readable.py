@@ -1,0 +1,76 @@
+"""Whether a table's versions can still be read: their data files are there until a VACUUM, their commits until the log is cleaned up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from urllib.parse import urlparse
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from lake.deltafolder import names_below
+from lake.deltalog import Pinned
+from lake.errors import ExpiredError
+from lake.tables import Table, expired
+
+_NO_FILE = "FILE_NOT_EXIST"
+
+
+def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collection[int]) -> None:
+    """Raise ExpiredError naming the version, where the rows of the table at `first` or at one of the versions `ends` (up to `last`), or
+    the changes from each to the next, are no longer there."""
+    there = names_below(last.log.spark, last.log.path)
+    lacking = {file.key: missing for file in first.data_files() if (missing := _missing(file.stored, there))}
+    _refuse(table, first.version.number, lacking.values())
+    since, until = first.version.number, last.version.number
+    try:
+        for commit in last.log.commits(since, until) if since < until else ():
+            for file in (*commit.files, *commit.rearranged):
+                missing = _missing(file.stored, there) if file.added else ""
+                if missing:
+                    lacking[file.key] = missing
+                elif not file.added:
+                    lacking.pop(file.key, None)
+            changes = commit.change_files if last.has_feed else ()
+            in_feed = [missing for path in changes if (missing := _missing([path.rpartition("/")[2]], there))]
+            _refuse(table, commit.number, [*in_feed, *(lacking.values() if commit.number in ends else ())])
+    except (PySparkException, Py4JJavaError) as error:
+        raise expired(table, since, until, error) from error
+
+
+def gone(pinned: Pinned) -> str:
+    """A file that this version of the table needs and that is no longer there; empty where there is none."""
+    there = names_below(pinned.log.spark, pinned.log.path)
+    return next((missing for file in pinned.data_files() if (missing := _missing(file.stored, there))), "")
+
+
+def file_gone(error: Exception, pins: Mapping[str, Pinned], since: Mapping[str, int]) -> str:
+    """Which file of which table and version a read failed for, as it is no longer there; empty where it failed for another reason.
+
+    `since`: the versions from which on the tables' changes were read.
+    """
+    text = str(error)
+    for table, pinned in pins.items() if _NO_FILE in text else ():
+        if f"{urlparse(pinned.log.path).path}/" in text:
+            first, until = since.get(table, pinned.version.number), pinned.version.number
+            for commit in pinned.log.commits(first, until) if first < until else ():
+                names = [path.rpartition("/")[2] for path in commit.change_files]
+                names += [name for file in commit.files for name in file.stored]
+                found = next((name for name in names if name in text), "")
+                if found:
+                    return f"{found} of {table} version {commit.number}"
+            return f"one of {table} version {until}"
+    return ""
+
+
+def _missing(names: Iterable[str], there: Collection[str]) -> str:
+    """One of the names that is not there, else empty."""
+    return next((name for name in names if name not in there), "")
+
+
+def _refuse(table: Table, version: int, missing: Collection[str]) -> None:
+    if missing:
+        raise ExpiredError(
+            f"{table} version {version} can no longer be read: {len(missing)} of its files are gone, {next(iter(missing))} for one "
+            "(VACUUM removed them, if nobody else did). Nothing was made. Begin after it."
+        )
