@@ -32,6 +32,7 @@ class Views(Protocol):
 
     def refresh(self, view: str, until: Mapping[str, int], /) -> RefreshResult: ...
     def rebuild(self, view: str, until: Mapping[str, int], /) -> RefreshResult: ...
+    def reads(self, view: str, /) -> list[str]: ...
     def stamp(self, view: str, /) -> Stamp | None: ...
     def history(self, view: str, /) -> Iterator[tuple[int, Stamp]]: ...
     def table_log(self, view: str, /) -> Log | None: ...
@@ -54,8 +55,6 @@ def steps(heads: Mapping[str, Pinned], since: Until, until: Until, step: int | t
     for table, number in first.items():
         if number > last[table]:
             raise ConfigError(f"The range goes backwards: {table} from version {number} to {last[table]}. Give an `until` after `since`.")
-    for table, number in first.items():
-        pin_at(heads[table], table, number)
     ends = {table: pin_at(head, table, last[table]) for table, head in heads.items()}
     found = [BackfillStep(None, first, 0, 0)]
     for commits in _parts(in_order(ends, first), step):
@@ -117,13 +116,12 @@ def _parts(commits: Iterator[SourceCommit], step: int | timedelta) -> Iterator[l
 
 @dataclass(frozen=True)
 class Replay:
-    """`order`: the view and the views that it reads, each after those that it reads itself; `reads`: what each reads; `bases`: the base
-    tables below each; `restart`: make all steps again, whatever is there."""
+    """`order`: the view and the views that it reads, each after those that it reads itself; `bases`: the base tables below each; `restart`:
+    make all steps again, whatever is there."""
 
     lake: Views
     view: str
     order: Sequence[str]
-    reads: Mapping[str, Sequence[str]]
     bases: Mapping[str, Sequence[str]]
     current: Judge
     restart: bool
@@ -149,7 +147,7 @@ class Replay:
         for view in self.order:
             until = {table: step.until[table] for table in self.bases[view]}
             since = None if step.since is None else {table: step.since[table] for table in self.bases[view]}
-            own = {table: number for table, number in until.items() if table in self.reads[view]}
+            own = {table: number for table, number in until.items() if table in self.lake.reads(view)}
             if self.restart and step.since is None:
                 result = self.lake.rebuild(view, own)
                 continue
@@ -183,13 +181,13 @@ def published_at(paths: Sequence[Views], view: str, at: Mapping[str, int], curre
                 others.append(stamp.answers_for)
             elif current(view, stamp):
                 fitting = number
-        log = lake.table_log(view) if fitting is not None else None
-        if log is not None and fitting is not None:
-            head = log.head()
-            found = pin_at(head, f"view {view}", fitting)
-            lost = found is not head and gone(found) != ""
-            if not lost:
-                return found
+        if fitting is None or (log := lake.table_log(view)) is None:
+            continue
+        head = log.head()
+        found = pin_at(head, f"view {view}", fitting)
+        lost = found is not head and gone(found) != ""
+        if not lost:
+            return found
     unknown = [table for table in at if table not in known]
     if known and unknown:
         raise ConfigError(f"View {view!r} does not answer for versions of {unknown[0]!r}. It reads: {', '.join(sorted(known))}.")

@@ -32,7 +32,7 @@ from lake.inputs import Chooser, Inputs, Until, ViewPath, capture, check_named, 
 from lake.plan import differing
 from lake.publish import LostRaceError
 from lake.queries import named
-from lake.readable import file_gone
+from lake.readable import file_gone, is_of_a_file_gone
 from lake.refresh import Refresh, limits
 from lake.relations.cache import Cache
 from lake.relations.reading import Limits
@@ -146,17 +146,21 @@ class Lakehouse:
         self._refuse_eventual("backfill")
         replay = Lakehouse(self.config, self.spark, "replay")
         order = self.in_order(self._below(view))
-        bases = {v: list(dict.fromkeys(t for w in self._below(v) for t in self._reads(w) if t in self.config.tables)) for v in order}
+        bases = {v: list(dict.fromkeys(t for w in self._below(v) for t in self.reads(w) if t in self.config.tables)) for v in order}
         tables = {table: table_of(self.config, table) for table in bases[view]}
         heads = {name: table.log(self.spark).head() for name, table in tables.items()}
         found = backfill.steps(heads, since, until, step)
-        reads = {v: self._reads(v) for v in order}
-        asked = backfill.Replay(replay, view, order, reads, bases, self._judge(order), restart)
+        current = self._judge(order)
+        asked = backfill.Replay(replay, view, order, bases, current, restart)
         found = asked.there(found)
         backfill.refuse_gone(tables, heads, found)
         if not dry_run:
             found = asked.run(found, on_step)
-        published = self._take_over(view, replay, found[-1].until) if publish and not dry_run else None
+        published = None
+        if publish and not dry_run:
+            end = found[-1].until
+            rows = backfill.published_at((replay,), view, end, current)
+            published = self._refreshed(view, {t: n for t, n in end.items() if t in self.reads(view)}, instead=rows)
         return BackfillResult(view, tuple(found), round(time.monotonic() - started, 3), published)
 
     def catch_up(
@@ -214,14 +218,14 @@ class Lakehouse:
     def refresh_all(self, until: Until = None) -> list[RefreshResult]:
         """Refresh every view, each after those that it reads, to one snapshot of the base tables."""
         views = self.in_order(self.config.views)
-        bases = list(dict.fromkeys(t for v in views for t in self._reads(v) if t in self.config.tables))
+        bases = list(dict.fromkeys(t for v in views for t in self.reads(v) if t in self.config.tables))
         if until is None or isinstance(until, Mapping):
             asked = until or {}
             heads = {t: table_of(self.config, t).log(self.spark).head().version.number for t in bases}
             until = {**heads, **check_named(asked, bases)}
         results = []
         for view in views:
-            own = {t: v for t, v in until.items() if t in self._reads(view)} if isinstance(until, Mapping) else until
+            own = {t: v for t, v in until.items() if t in self.reads(view)} if isinstance(until, Mapping) else until
             results.append(self.refresh(view, own))
         return results
 
@@ -232,17 +236,17 @@ class Lakehouse:
         """
         self._refuse_eventual("maintain")
         views = list(self.config.views) if view is None else [view]
-        sources = dict.fromkeys(t for v in views for t in self._reads(v) if t in self.config.tables)
+        sources = dict.fromkeys(t for v in views for t in self.reads(v) if t in self.config.tables)
         tables = [self._view_table(v) for v in views if self.table_log(v) is not None]
         tables += [table_of(self.config, name) for name in sources if self.config.tables[name].maintain]
-        read, now, spark = self._read_by_views(), datetime.now(UTC), own_session(self.spark)
-        warnings = [maintenance.warning(row) for v in views for row in self._status_if_known(v)]
+        read, now, spark = maintenance.readers((self, self.on("eventual")), self.config.views), datetime.now(UTC), own_session(self.spark)
+        warnings = [maintenance.warning(row) for v in views for row in maintenance.known_status(self, v)]
         found = [maintenance.maintain(spark, table, read.get(table.label, {}), now, dry_run) for table in tables]
         return Maintenance(tuple(found), tuple(filter(None, warnings)))
 
     def in_order(self, views: Iterable[str]) -> list[str]:
         """The views, each after those that it reads. Raises DefinitionError naming a cycle."""
-        return in_order(self.config, views, self._reads)
+        return in_order(self.config, views, self.reads)
 
     def state_bytes(self, view: str) -> int:
         """How many bytes Lakejoin keeps of the view besides its rows: its stamp."""
@@ -250,7 +254,14 @@ class Lakehouse:
         assert current.stamp is not None
         return len(current.stamp.to_json().encode())
 
-    # -- for the real-time path ---------------------------------------------------------------------------------------
+    # -- for the other rooms ------------------------------------------------------------------------------------------
+
+    def reads(self, view: str) -> list[str]:
+        """The tables and views that a view names. Raises DefinitionError where views read each other in a cycle."""
+        with self._opened(view) as state:
+            if state.names is None:
+                state.names = named(state.spark, view, self.config)
+            return state.names
 
     def stamp(self, view: str) -> Stamp | None:
         """What the view's rows were published with last, None where it was never built. Raises TargetError."""
@@ -301,14 +312,19 @@ class Lakehouse:
     def _failed(self, view: str, error: Exception, inputs: Inputs) -> LakeError:
         if "LAKEJOIN_INTERNAL" in str(error):
             return InternalError(f"View {view!r}: {reason(error)}. Nothing was written. Please report it with the view's definition.")
-        stamp = self.stamp(view)
-        gone = file_gone(error, inputs.pins, stamp.snapshot if stamp else {})
-        if gone:
+        if is_of_a_file_gone(error) and (gone := file_gone(error, inputs.pins, self._since(view))):
             return ExpiredError(
                 f"View {view!r} has to read a file that is gone: {gone} (VACUUM removed it, if nobody else did). Nothing was written. "
                 f'Run "{self._view_table(view).anew}".'
             )
         return QueryError(f"Computing view {view!r} failed: {reason(error)}. Nothing was written. Mend the data or the query.")
+
+    def _since(self, view: str) -> Mapping[str, int]:
+        """What the view's rows were made of, where that is known."""
+        with suppress(TargetError):
+            stamp = self.stamp(view)
+            return stamp.snapshot if stamp is not None else {}
+        return {}
 
     def _opened(self, view: str) -> _Opened:
         self.config.view(view)
@@ -327,7 +343,7 @@ class Lakehouse:
 
     def _prepare(self, view: str, state: _View, until: Until | Chooser = None) -> tuple[Definition, Inputs]:
         """Capture the newest version of each table that the view may read, once, and analyse the view if a schema is new."""
-        names = self._reads(view)
+        names = self.reads(view)
         if any(name in self.config.views for name in names):
             self.in_order([view])
         inputs = capture(state.spark, self.path, view, names, until)
@@ -337,18 +353,11 @@ class Lakehouse:
             state.cache = self._cache(state.definition)
         return state.definition, inputs.only(state.definition.sources)
 
-    def _reads(self, view: str) -> list[str]:
-        """The tables and views that a view names. Raises DefinitionError where views read each other in a cycle."""
-        with self._opened(view) as state:
-            if state.names is None:
-                state.names = named(state.spark, view, self.config)
-            return state.names
-
     def _below(self, view: str) -> list[str]:
         """The view and those that it reads, directly or not."""
         found = [view]
         for name in found:
-            found += [v for v in self._reads(name) if v in self.config.views and v not in found]
+            found += [v for v in self.reads(name) if v in self.config.views and v not in found]
         return found
 
     def _at(self, view: str, at: Mapping[str, int]) -> Pinned:
@@ -362,10 +371,10 @@ class Lakehouse:
         def current(view: str, stamp: Stamp) -> bool:
             if not differing(stamp.fingerprint, newest[view]):
                 return True
-            if any(name in self.config.views for name in self._reads(view)):
+            if any(name in self.config.views for name in self.reads(view)):
                 return False
             try:
-                then = self._fingerprint(view, {t: n for t, n in stamp.snapshot.items() if t in self._reads(view)})
+                then = self._fingerprint(view, {t: n for t, n in stamp.snapshot.items() if t in self.reads(view)})
             except LakeError:  # which can't be had any more, or was no query over those schemas
                 return False
             return not differing(stamp.fingerprint, then)
@@ -377,37 +386,9 @@ class Lakehouse:
         with self._opened(view) as state:
             return self._prepare(view, state, at)[0].fingerprint
 
-    def _take_over(self, view: str, replay: Lakehouse, end: Mapping[str, int]) -> RefreshResult:
-        """Publish the replay's rows at its end as the view's own."""
-        own = {table: number for table, number in end.items() if table in self._reads(view)}
-        rows = replay._at(view, end)
-        return self._refreshed(view, own, instead=rows)
-
     def _refuse_eventual(self, verb: str) -> None:
         if self.path.kind != "strong":
             raise ConfigError(f"`{verb}` works on the strong path. Call it on the lake itself, or on `lake.on('strong')`.")
-
-    def _status_if_known(self, view: str) -> list[SourceStatus]:
-        try:
-            return self.status(view)
-        except TargetError:  # somebody else wrote the view's table: what it has read is not known
-            return []
-
-    def _read_by_views(self) -> dict[str, dict[Table, int | None]]:
-        """Of each table, the version that each view's tables were made of, on both paths; None where one can't say."""
-        found: dict[str, dict[Table, int | None]] = {}
-        for lake in (self, self.on("eventual")):
-            for view in self.config.views:
-                read: Mapping[str, int | None]
-                try:
-                    stamp = lake.stamp(view)
-                    read = stamp.snapshot if stamp is not None else {}
-                except TargetError:
-                    read = dict.fromkeys(self._reads(view))
-                for name, version in read.items():
-                    if not lake.path.input(name).eventual:
-                        found.setdefault(name, {})[lake.path.table(view)] = version
-        return found
 
     def _view_table(self, view: str) -> Table:
         self.config.view(view)

@@ -8,8 +8,10 @@ setting. So the table is left alone until the view has read on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import product
+from typing import Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -17,13 +19,49 @@ from pyspark.sql import SparkSession
 
 from lake.deltafolder import names_below
 from lake.deltalog import Log, Pinned
-from lake.errors import SourceError
+from lake.errors import SourceError, TargetError
+from lake.inputs import ViewPath
 from lake.results import Maintained, SourceStatus
 from lake.session import vacuuming
+from lake.stamp import Stamp
 from lake.tables import Table, committed_after, files_kept, reason
 
 _DAY = timedelta(days=1)
 _WARNED_BEFORE = timedelta(days=2)
+
+
+class Views(Protocol):
+    """What is asked of the lakehouse, on each path."""
+
+    path: ViewPath
+
+    def reads(self, view: str, /) -> list[str]: ...
+    def stamp(self, view: str, /) -> Stamp | None: ...
+    def status(self, view: str, /) -> list[SourceStatus]: ...
+
+
+def readers(paths: Sequence[Views], views: Iterable[str]) -> dict[str, dict[Table, int | None]]:
+    """Of each table, the version that each view's tables were made of, on each path; None where one can't say."""
+    found: dict[str, dict[Table, int | None]] = {}
+    for lake, view in product(paths, views):
+        read: Mapping[str, int | None]
+        try:
+            stamp = lake.stamp(view)
+            read = stamp.snapshot if stamp is not None else {}
+        except TargetError:  # somebody else wrote it
+            read = dict.fromkeys(lake.reads(view))
+        for name, version in read.items():
+            if not lake.path.input(name).eventual:
+                found.setdefault(name, {})[lake.path.table(view)] = version
+    return found
+
+
+def known_status(lake: Views, view: str) -> list[SourceStatus]:
+    """The view's status; none where somebody else wrote its table, so that what it has read is not known."""
+    try:
+        return lake.status(view)
+    except TargetError:
+        return []
 
 
 def maintain(spark: SparkSession, table: Table, read: Mapping[Table, int | None], now: datetime, dry_run: bool) -> Maintained:

@@ -13,14 +13,12 @@ from lake.deltalog import Pinned
 from lake.errors import ExpiredError
 from lake.tables import Table, expired
 
-_NO_FILE = "FILE_NOT_EXIST"
-
 
 def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collection[int]) -> None:
     """Raise ExpiredError naming the version, where the rows of the table at `first` or at one of the versions `ends` (up to `last`), or
     the changes from each to the next, are no longer there."""
     there = names_below(last.log.spark, last.log.path)
-    lacking = {file.key: missing for file in first.data_files() if (missing := _missing(file.stored, there))}
+    lacking = _lacking(first, there)
     _refuse(table, first.version.number, lacking.values())
     since, until = first.version.number, last.version.number
     try:
@@ -40,17 +38,21 @@ def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collectio
 
 def gone(pinned: Pinned) -> str:
     """A file that this version of the table needs and that is no longer there; empty where there is none."""
-    there = names_below(pinned.log.spark, pinned.log.path)
-    return next((missing for file in pinned.data_files() if (missing := _missing(file.stored, there))), "")
+    return next(iter(_lacking(pinned, names_below(pinned.log.spark, pinned.log.path)).values()), "")
+
+
+def is_of_a_file_gone(error: Exception) -> bool:
+    """Whether a read failed because a file is no longer there."""
+    return "FILE_NOT_EXIST" in str(error)
 
 
 def file_gone(error: Exception, pins: Mapping[str, Pinned], since: Mapping[str, int]) -> str:
-    """Which file of which table and version a read failed for, as it is no longer there; empty where it failed for another reason.
+    """Which file of which table and version such a read failed for; empty where it is of none of the tables.
 
     `since`: the versions from which on the tables' changes were read.
     """
     text = str(error)
-    for table, pinned in pins.items() if _NO_FILE in text else ():
+    for table, pinned in pins.items():
         if f"{urlparse(pinned.log.path).path}/" in text:
             first, until = since.get(table, pinned.version.number), pinned.version.number
             for commit in pinned.log.commits(first, until) if first < until else ():
@@ -61,6 +63,11 @@ def file_gone(error: Exception, pins: Mapping[str, Pinned], since: Mapping[str, 
                     return f"{found} of {table} version {commit.number}"
             return f"one of {table} version {until}"
     return ""
+
+
+def _lacking(pinned: Pinned, there: Collection[str]) -> dict[tuple[str, str], str]:
+    """Of this version's data files those that can't be read, by their keys, each with a name that is not there."""
+    return {file.key: missing for file in pinned.data_files() if (missing := _missing(file.stored, there))}
 
 
 def _missing(names: Iterable[str], there: Collection[str]) -> str:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import lake.lakehouse as lakehouse
 from lake.cli import app
-from lake.errors import ExpiredError
+from lake.errors import ExpiredError, QueryError
 from lake.session import vacuuming
 from tests.lakes import TestLake
 
@@ -89,6 +89,15 @@ def test_where_it_is_not_known_what_a_view_has_read_nothing_goes(lake_of_two: Te
     lake = lake_of_two
     lake.sql("DELETE FROM {v} WHERE id = 5")
     assert 'not known what view v has read: run "lakejoin rebuild v" first' in {t.table: t for t in lake.open.maintain().tables}["a"].kept
+
+
+def test_what_stopped_a_rebuild_is_said_even_where_somebody_else_wrote_the_view(lake: TestLake) -> None:
+    lake.table("a", "SELECT id, 1 AS n FROM range(3)")
+    lake.view("v", "SELECT id, 1 DIV n AS one FROM a")
+    lake.refresh("v")
+    lake.sql("DELETE FROM {v} WHERE id = 1", "UPDATE {a} SET n = 0 WHERE id = 2")
+    with pytest.raises(QueryError, match="DIVIDE_BY_ZERO"):
+        lake.open.rebuild("v")
 
 
 def test_the_command_warns_of_what_will_be_gone_soon(lake_of_two: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
