@@ -28,8 +28,8 @@ from rich.table import Table
 from benchmarks.measure import DATA, measured, save
 from examples.tpch.tables import TABLES, Tpch, generate
 from lake import Lakehouse, open_lake
-from lake.queries import one_query
 from lake.results import RefreshResult
+from lake.texts import one_query
 
 _ROOT = DATA / "tpch"
 _CONFIG = Path(__file__).parent.parent / "examples" / "tpch" / "lakejoin.yml"

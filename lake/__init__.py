@@ -1,7 +1,20 @@
 """Lakejoin: SQL views over Delta Lake tables, kept exact from snapshot to snapshot."""
 
+from typing import TYPE_CHECKING, Any
+
 from lake.errors import LakeError
-from lake.lakehouse import Lakehouse, open_lake
+
+if TYPE_CHECKING:
+    from lake.lakehouse import Lakehouse, open_lake
 
 __all__ = ["LakeError", "Lakehouse", "open_lake"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`Lakehouse` and `open_lake`, which load PySpark, when they are asked for: a scheduler that reads configuration only never does."""
+    if name in ("Lakehouse", "open_lake"):
+        from lake import lakehouse
+
+        return getattr(lakehouse, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

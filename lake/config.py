@@ -1,19 +1,15 @@
-"""lakejoin.yml, validated before Spark starts. No Spark here.
-
-Errors name file, key and line, and what is allowed there. `${VARIABLES}` come from the environment; a missing one is an error.
-"""
+"""What lakejoin.yml may say, validated before Spark starts. No Spark here; `config_file` reads it."""
 
 from __future__ import annotations
 
 import difflib
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lake.errors import ConfigError
 
@@ -23,8 +19,6 @@ SUFFIXES: Mapping[PathKind, str] = {"strong": "", "eventual": "__realtime", "rep
 """A view's tables are named as the view, with these after it: of the strong path, of the real-time path, of a backfill."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_SECRET = re.compile(r"(secret|password|token|credential|account\.key|access\.key)", re.IGNORECASE)
 
 
 class _Strict(BaseModel):
@@ -32,13 +26,14 @@ class _Strict(BaseModel):
 
 
 class TableConfig(_Strict):
-    """A source: `path` (relative ones start at root) or `name` in a catalog, its declared primary key, and whether `lakejoin maintain`
-    compacts and vacuums it, too."""
+    """A source: `path` (relative ones start at root) or `name` in a catalog, its declared primary key, whether `lakejoin maintain`
+    compacts and vacuums it, too, and the Airflow asset (by URI or name) that an upstream DAG updates when it has written the table."""
 
     path: str | None = None
     name: str | None = None
     primary_key: tuple[str, ...] = ()
     maintain: bool = False
+    asset: str | None = None
 
     @field_validator("primary_key", mode="before")
     @classmethod
@@ -80,6 +75,7 @@ class ViewConfig(_Strict):
     function: str | None = None
     schedule: str | None = None
     refresh: Literal["changes"] | None = None
+    group: str | None = Field(default=None, pattern=r"^[\w.-]+$")
     realtime: RealtimeConfig | None = None
     description: str | None = None
     owner: str | None = None
@@ -109,6 +105,40 @@ class ViewConfig(_Strict):
             raise ValueError(f"`function` is written module:function, not {self.function!r}")
         return self
 
+    @model_validator(mode="after")
+    def _one_schedule(self) -> ViewConfig:
+        if self.schedule is not None and self.refresh is not None:
+            raise ValueError("give either `schedule` (at times) or `refresh: changes` (when a source has changed)")
+        return self
+
+
+class AirflowConfig(_Strict):
+    """How the DAGs run.
+
+    `prefix` of the names of DAGs and assets; `conn_id`: the Spark connection; `pool`: bounds the Spark applications at a time; `runs`: where
+    what a run was pinned at, and what came of it, is kept (default: beside the view tables); `retries`, the first after `retry_seconds`,
+    each next one after twice as long; `timeout_minutes` of one try; `start_date` and `catchup` of scheduled refreshes; `poll_seconds`: how
+    often a table is looked at; `check_after_refresh`: verify each view after each refresh. When (cron; null: never) all views are verified
+    (`quality`), their tables maintained (`maintenance`), and the real-time paths looked after (`heartbeat`), which are behind where their
+    latency or their silence is more than `behind_seconds`.
+    """
+
+    prefix: str = Field(default="lakejoin", pattern=r"^[\w.-]+$")
+    conn_id: str = "spark_default"
+    pool: str = "lakejoin"
+    runs: str | None = None
+    retries: int = Field(default=2, ge=0)
+    retry_seconds: float = Field(default=60, ge=0)
+    timeout_minutes: float = Field(default=360, gt=0)
+    start_date: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    catchup: bool = False
+    poll_seconds: float = Field(default=10, gt=0)
+    check_after_refresh: bool = False
+    quality: str | None = "0 4 * * *"
+    maintenance: str | None = "0 3 * * *"
+    heartbeat: str | None = "*/5 * * * *"
+    behind_seconds: float = Field(default=300, gt=0)
+
 
 class Config(_Strict):
     """The whole of lakejoin.yml, with one environment's overlay applied."""
@@ -120,6 +150,7 @@ class Config(_Strict):
     views: dict[str, ViewConfig] = Field(default_factory=dict)
     samples: Literal["off", "keys", "rows"] = "keys"
     single_writer: bool = False
+    airflow: AirflowConfig = AirflowConfig()
     directory: Path = Path(".")
 
     @field_validator("spark", mode="before")
@@ -166,133 +197,25 @@ class Config(_Strict):
         return f"{self.target}.{view}".removeprefix("spark_catalog.") if self._target_is_schema else None
 
     @property
+    def runs_path(self) -> str:
+        """The folder where scheduled runs keep what they were pinned at, and what came of them."""
+        if self.airflow.runs is not None:
+            return self.airflow.runs if _absolute(self.airflow.runs) else str((self.directory / self.airflow.runs).resolve())
+        beside = self.view_path("_lakejoin")
+        return _joined(self.root_path, "_lakejoin/runs") if beside is None else f"{beside}/runs"
+
+    @property
     def _target_is_schema(self) -> bool:
         return self.target is not None and re.fullmatch(r"\w+(\.\w+)+", self.target) is not None
 
     def view(self, name: str) -> ViewConfig:
         """The view of this name. Raises ConfigError with the nearest names."""
         if name not in self.views:
-            raise ConfigError(f"There is no view {name!r} in the configuration. {_nearest(name, self.views)}")
+            raise ConfigError(f"There is no view {name!r} in the configuration. {nearest(name, self.views)}")
         return self.views[name]
 
 
-def load(source: str | Path | Mapping[str, Any], env: str | None = None) -> Config:
-    """lakejoin.yml (a path) or a dict of the same shape. Raises ConfigError naming file, key and line."""
-    if isinstance(source, Mapping):
-        return _validated(dict(source), {}, "the configuration", Path.cwd(), env)
-    path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f'{path} can\'t be read ({error.strerror}). Write one with "lakejoin init FOLDER", or name it with --config FILE.'
-        ) from error
-    data, lines = _parsed(text, path)
-    views, view_lines = _included(data.pop("include", None), path)
-    if views:
-        data["views"] = {**(data.get("views") or {}), **views}
-    return _validated(data, {**lines, **view_lines}, str(path), path.resolve().parent, env)
-
-
-def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', error)}.") from error
-    if not isinstance(data, dict) or node is None:
-        raise ConfigError(f"{path}: expected keys such as `tables:` and `views:`, found {type(data).__name__}.")
-    return data, {loc: f"{path}, line {line}" for loc, line in _lines(node, ())}
-
-
-def _lines(node: yaml.Node, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            here = (*at, str(key.value))
-            yield here, key.start_mark.line + 1
-            yield from _lines(value, here)
-    elif isinstance(node, yaml.SequenceNode):
-        for i, value in enumerate(node.value):
-            yield (*at, str(i)), value.start_mark.line + 1
-            yield from _lines(value, (*at, str(i)))
-
-
-def _included(patterns: Any, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
-    views: dict[str, Any] = {}
-    lines: dict[tuple[str, ...], str] = {}
-    for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
-        files = sorted(path.parent.glob(str(pattern)))
-        if not files:
-            raise ConfigError(f"{path}: `include: {pattern}` matches no file in {path.parent}.")
-        for file in files:
-            data, own = _parsed(file.read_text(encoding="utf-8"), file)
-            for name, view in data.get("views", data).items():
-                if name in views:
-                    raise ConfigError(f"{file}: the view {name!r} is defined twice among the included files.")
-                views[name] = view
-            lines |= {loc if loc[0] == "views" else ("views", *loc): line for loc, line in own.items()}
-    return views, lines
-
-
-def _validated(data: dict[str, Any], lines: Mapping[tuple[str, ...], str], where: str, directory: Path, env: str | None) -> Config:
-    overlays = data.pop("environments", None) or {}
-    if env is not None and env not in overlays:
-        raise ConfigError(f"{where}: there is no environment {env!r}. {_nearest(env, overlays)}")
-    data = {key: value for key, value in _merged(data, overlays[env] if env else {}).items() if value is not None}
-    try:
-        return Config.model_validate({**_substituted(data, where, lines), "directory": directory})
-    except ValidationError as error:
-        raise ConfigError("\n".join(_worded(e, lines, where) for e in error.errors())) from error
-
-
-def _merged(base: dict[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(base)
-    for key, value in overlay.items():
-        own = result.get(key)
-        result[key] = _merged(own, value) if isinstance(own, dict) and isinstance(value, Mapping) else value
-    return result
-
-
-def _substituted(value: Any, where: str, lines: Mapping[tuple[str, ...], str], at: tuple[str, ...] = ()) -> Any:
-    if isinstance(value, dict):
-        return {k: _substituted(v, where, lines, (*at, str(k))) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_substituted(v, where, lines, (*at, str(i))) for i, v in enumerate(value)]
-    if not isinstance(value, str):
-        return value
-
-    def variable(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in os.environ:
-            raise ConfigError(f"{lines.get(at, where)}: `{'.'.join(at)}` needs the environment variable {name}, which is not set.")
-        return os.environ[name]
-
-    return _VARIABLE.sub(variable, value)
-
-
-def _worded(error: Any, lines: Mapping[tuple[str, ...], str], where: str) -> str:
-    loc = tuple(str(part) for part in error["loc"])
-    at = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), where)
-    key = ".".join(loc)
-    if error["type"] == "extra_forbidden":
-        allowed = _allowed(loc[:-1])
-        return f"{at}: `{key}` is not known here. {_nearest(loc[-1], allowed)}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    given = error.get("input")
-    shown = "" if isinstance(given, Mapping | Config) or _SECRET.search(key) else f" (given: {str(given)[:80]!r})"
-    return f"{at}: `{key or 'the file'}`: {message}{shown}."
-
-
-def _allowed(loc: tuple[str, ...]) -> list[str]:
-    models: dict[str, type[BaseModel]] = {"tables": TableConfig, "views": ViewConfig}
-    model = models.get(loc[0] if loc else "", Config)
-    extra = ["include", "environments"] if model is Config else []
-    return [n for n in model.model_fields if n != "directory"] + extra
-
-
-def _nearest(name: str, names: Any) -> str:
+def nearest(name: str, names: Any) -> str:
     names = sorted(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:

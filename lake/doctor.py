@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import urlparse
 
 from lake import preflight
-from lake.config import Config, load
+from lake.config import Config
+from lake.config_file import load
 from lake.errors import LakeError
 
 _WANTED = {"pyspark": "4.2.", "delta-spark": "4.4."}

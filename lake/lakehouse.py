@@ -23,7 +23,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake import backfill, explain, maintenance, publish, verify
-from lake.config import Config, PathKind, RealtimeConfig, load
+from lake.config import Config, PathKind, RealtimeConfig
+from lake.config_file import load
 from lake.definition import Definition, define
 from lake.deltafolder import Folder
 from lake.deltalog import Log, Pinned

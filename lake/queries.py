@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lake.catalyst import Catalyst
 from lake.config import Config, ViewConfig
 from lake.errors import ConfigError, DefinitionError
+from lake.texts import one_query, query_text
 
 
 def named(spark: SparkSession, name: str, config: Config) -> list[str]:
@@ -44,27 +45,12 @@ def view_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config, 
     return frame
 
 
-def query_text(view: ViewConfig, config: Config) -> str:
-    """The view's SQL, from the configuration or its file."""
-    if view.query is not None:
-        return view.query
-    file = config.directory / str(view.query_file)
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"The query file {file} can't be read ({error.strerror}).") from error
-
-
 def _query_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config) -> DataFrame:
     """The view's SQL over the session's temp views named as the tables."""
     try:
         return catalyst.frame(catalyst.parse(one_query(query_text(view, config))))
     except ValueError as error:
         raise DefinitionError(f"The query of view {name!r} must be one SELECT, found {error}.") from error
-
-
-def one_query(text: str) -> str:
-    return text.strip().rstrip(";")
 
 
 def load_function(view: ViewConfig, config: Config) -> Any:

@@ -15,10 +15,11 @@ from pyspark.sql import functions as F
 from lake import weights
 from lake.config import Config
 from lake.errors import ExpiredError
-from lake.queries import function_tables, load_function, query_text
+from lake.queries import function_tables, load_function
 from lake.results import Difference, Differences
 from lake.snapshots import Snapshot
 from lake.tables import reason
+from lake.texts import one_query, query_text
 from lake.view_table import KEY, Published, visible
 
 _SAMPLES = 5
@@ -54,7 +55,7 @@ def from_scratch(spark: SparkSession, view: str, config: Config, tables: Mapping
         return frame
     for name, frame in tables.items():
         frame.createOrReplaceTempView(name)
-    return spark.sql(query_text(definition, config).strip().rstrip(";"))
+    return spark.sql(one_query(query_text(definition, config)))
 
 
 def unreadable(view: str, snapshot: Snapshot, error: Exception) -> Exception:

@@ -11,7 +11,7 @@ LAKE = Path(__file__).parent.parent / "lake"
 LAYERS = (
     {"errors", "preflight", "estimate"},
     {"config", "snapshots", "weights", "scala", "ranges"},
-    {"nodes", "deltastate"},
+    {"nodes", "deltastate", "config_file", "texts"},
     {"catalyst.expressions"},
     {"catalyst.trees"},
     {"catalyst.running"},

@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from lake import view_changes, weights
 from lake.catalyst import Catalyst
-from lake.config import load
+from lake.config_file import load
 from lake.definition import Definition, define
 from lake.edits import in_names
 from lake.nodes import quoted
