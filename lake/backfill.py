@@ -17,7 +17,7 @@ from typing import Protocol
 from lake.commits import SourceCommit, in_order
 from lake.deltalog import Log, Pinned
 from lake.errors import ConfigError, DefinitionChangedError, TargetError
-from lake.inputs import Chooser, Until, versions_at
+from lake.inputs import Until, versions_at
 from lake.readable import gone, refuse_unreadable
 from lake.results import BackfillStep, RefreshResult
 from lake.snapshots import Snapshot
@@ -55,13 +55,31 @@ def steps(heads: Mapping[str, Pinned], since: Until, until: Until, step: int | t
     for table, number in first.items():
         if number > last[table]:
             raise ConfigError(f"The range goes backwards: {table} from version {number} to {last[table]}. Give an `until` after `since`.")
+    return [BackfillStep(None, first, 0, 0), *_between(heads, first, last, step)]
+
+
+def ahead(heads: Mapping[str, Pinned], since: Mapping[str, int], until: Until, step: int | timedelta) -> list[BackfillStep]:
+    """The steps of a view that has read `since` (nothing: it is yet to be built) up to `until`, none of them backwards; at least one.
+
+    Raises as `steps` does.
+    """
+    check_step(step)
+    last = {table: max(number, since.get(table, number)) for table, number in versions_at(heads, until, others="newest").items()}
+    if since.keys() < last.keys():
+        return [BackfillStep(None, last, 0, 0)]
+    first = {table: since[table] for table in last}
+    return list(_between(heads, first, last, step)) or [BackfillStep(first, last, 0, 0)]
+
+
+def _between(
+    heads: Mapping[str, Pinned], first: Mapping[str, int], last: Mapping[str, int], step: int | timedelta
+) -> Iterator[BackfillStep]:
     ends = {table: pin_at(head, table, last[table]) for table, head in heads.items()}
-    found = [BackfillStep(None, first, 0, 0)]
+    at = first
     for commits in _parts(in_order(ends, first), step):
-        at = found[-1].until
-        moved = {commit.source: commit.version for commit in commits}
-        found.append(BackfillStep(at, {**at, **moved}, len(commits), sum(commit.rows for commit in commits)))
-    return found
+        to = {**at, **{commit.source: commit.version for commit in commits}}
+        yield BackfillStep(at, to, len(commits), sum(commit.rows for commit in commits))
+        at = to
 
 
 def check_step(step: int | timedelta) -> None:
@@ -78,29 +96,6 @@ def refuse_gone(tables: Mapping[str, Table], heads: Mapping[str, Pinned], steps:
         refuse_unreadable(table, pin_at(heads[name], name, first), pin_at(heads[name], name, last), {step.until[name] for step in wanted})
 
 
-class CatchUp:
-    """A view's way to a snapshot in steps. `until`: where to, of base tables; of those not named, to what is newest at the first step."""
-
-    def __init__(self, step: int | timedelta, until: Until) -> None:
-        check_step(step)
-        self._step, self._until = step, until
-        self._target: Mapping[str, int] | None = None
-
-    def next(self, since: Mapping[str, int]) -> Chooser:
-        """What chooses the versions that the next step goes to, from those that the view has read."""
-
-        def chosen(heads: Mapping[str, Pinned]) -> Mapping[str, int]:
-            if self._target is None:
-                self._target = versions_at(heads, self._until, others="newest")
-            target = {table: max(number, since.get(table, number)) for table, number in self._target.items()}
-            here = {table: since.get(table, number) for table, number in target.items()}
-            ends = {table: pin_at(head, table, target[table]) for table, head in heads.items()}
-            part: list[SourceCommit] = next(_parts(in_order(ends, here), self._step), [])
-            return {**here, **{commit.source: commit.version for commit in part}}
-
-        return chosen
-
-
 def _parts(commits: Iterator[SourceCommit], step: int | timedelta) -> Iterator[list[SourceCommit]]:
     """The commits in parts of so many, or of so long a time, beginning with the first commit."""
     part: list[SourceCommit] = []
@@ -112,6 +107,17 @@ def _parts(commits: Iterator[SourceCommit], step: int | timedelta) -> Iterator[l
         part.append(commit)
     if part:
         yield part
+
+
+def each(
+    steps: Sequence[BackfillStep], make: Callable[[BackfillStep], RefreshResult], on_step: Callable[[BackfillStep], None]
+) -> list[BackfillStep]:
+    """Make the steps that are not `done`, one after the other; `on_step` is told of each."""
+    found = []
+    for step in steps:
+        found.append(step if step.done else replace(step, done=True, result=make(step)))
+        on_step(found[-1])
+    return found
 
 
 @dataclass(frozen=True)
@@ -136,11 +142,7 @@ class Replay:
 
     def run(self, steps: Sequence[BackfillStep], on_step: Callable[[BackfillStep], None]) -> list[BackfillStep]:
         """Make the steps that are not `done`; `on_step` is told of each."""
-        found = []
-        for step in steps:
-            found.append(step if step.done else replace(step, done=True, result=self._make(step)))
-            on_step(found[-1])
-        return found
+        return each(steps, self._make, on_step)
 
     def _make(self, step: BackfillStep) -> RefreshResult:
         """Bring the view, after those that it reads, from the step's start to its end; computed anew where it stands elsewhere."""

@@ -6,13 +6,10 @@ error, answers to standard output; never a Spark stack trace alone.
 
 from __future__ import annotations
 
-import itertools
-import json
-import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +17,9 @@ from typing import Annotated, Any
 import typer
 
 from lake import console
+from lake.arguments import moment, step_of, until_of, versions
 from lake.errors import LakeError
+from lake.logs import set_up_logs
 
 app = typer.Typer(
     name="lakejoin",
@@ -45,6 +44,7 @@ class _Settings:
 
     config = Path("lakejoin.yml")
     env: str | None = None
+    run: str | None = None
     run_id = uuid.uuid4().hex[:12]
 
 
@@ -55,42 +55,65 @@ def _options(
         "lakejoin.yml"
     ),
     env: Annotated[str | None, typer.Option("--env", "-e", help="An environment of the configuration.", envvar="LAKEJOIN_ENV")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="A scheduler's run: the answer is kept under its name, in `runs:`.")] = None,
     log_format: Annotated[str, typer.Option("--log-format", help="Logs on standard error: none, text or json.")] = "none",
 ) -> None:
     settings = _Settings()
-    settings.config, settings.env = config, env
+    settings.config, settings.env, settings.run = config, env, run
     context.obj = settings
-    _set_up_logs(log_format, settings.run_id)
+    set_up_logs(log_format, settings.run_id)
 
 
 @app.command(epilog="Examples: lakejoin refresh q20 | lakejoin refresh q20 --until bid=57 | lakejoin refresh q20 --step 6h")
 def refresh(
     context: typer.Context,
-    view: OptionalView = None,
+    views: Annotated[list[str] | None, typer.Argument(help="Views of lakejoin.yml; one that fails stops those that read it.")] = None,
     all_views: All = False,
     until: Until = None,
     step: Annotated[str | None, typer.Option("--step", help="In steps of so many commits or so long a time: 100, 30m, 6h, 1d.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Verify each view afterwards. Exit code 1 where one is not exact.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring a view to the newest snapshot of its sources (or to --until); the first refresh builds it."""
-    with _answering() as lake:
-        opened = lake(context)
+    """Bring views to the newest snapshot of their sources (or to --until); the first refresh builds them.
+
+    Under the name of a run (--run before the verb) the snapshot is decided once: a later try goes to the same.
+    """
+    with _answering(context) as answer:
+        opened = answer.lake()
+        names = list(opened.config.views) if all_views else views or [_required(None)]
         if step is not None:
-            views = opened.in_order(opened.config.views) if all_views else [_required(view)]
-            results = [result for v in views for result in opened.catch_up(v, _step(step), _until(until), console.print_progress)]
-        elif all_views:
-            results = _working("refreshing all views", lambda: opened.refresh_all(_until(until)))
+            steps = [
+                s
+                for v in opened.in_order(names)
+                for s in opened.catch_up(v, step_of(step), until_of(until), on_step=console.print_made).steps
+            ]
+            console.print_results([s.result for s in steps], as_json)
+        elif len(names) > 1 or check or context.obj.run:
+            from lake.runs import GroupRefresh
+
+            group = GroupRefresh(opened, names, until_of(until), check, console.print_outcome)
+            came = group.run(answer.run)
+            console.print_run(came, as_json)
+            if came.exit_code:
+                raise typer.Exit(came.exit_code)
         else:
-            results = [_working(f"refreshing {view}", lambda: opened.refresh(_required(view), _until(until)))]
-        console.print_results(results, as_json)
+            console.print_results([_working(f"refreshing {names[0]}", lambda: opened.refresh(names[0], until_of(until)))], as_json)
 
 
 @app.command(epilog="Example: lakejoin rebuild q20")
 def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Json = False) -> None:
     """Compute a view anew and publish the difference in one commit; readers see the old view until then."""
-    with _answering() as lake:
-        opened = lake(context)
-        console.print_results([_working(f"rebuilding {view}", lambda: opened.rebuild(view, _until(until)))], as_json)
+    with _answering(context) as answer:
+        opened = answer.lake()
+        console.print_results([_working(f"rebuilding {view}", lambda: opened.rebuild(view, until_of(until)))], as_json)
+
+
+class Mode(StrEnum):
+    """What a backfill makes."""
+
+    replay = "replay"
+    catch_up = "catch-up"
+    rebuild = "rebuild"
 
 
 @app.command(
@@ -99,28 +122,35 @@ def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Js
 def backfill(
     context: typer.Context,
     view: View,
-    since: Annotated[list[str], typer.Option("--since", help="TABLE=VERSION (repeat it), or one time: where the history begins.")],
+    since: Annotated[list[str] | None, typer.Option("--since", help="TABLE=VERSION (repeat it), or a time: where a replay begins.")] = None,
     until: Until = None,
     step: Annotated[str, typer.Option("--step", help="So many commits of the sources, or so long a time: 5, 30m, 6h, 1d.")] = "1",
+    mode: Annotated[Mode, typer.Option("--mode", help="The past beside the view; or the view itself, in steps or at once.")] = Mode.replay,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the steps are, and which are there.")] = False,
     publish: Annotated[bool, typer.Option("--publish", help="Replace the view's own rows by those at the end, in one commit.")] = False,
     restart: Annotated[bool, typer.Option("--restart", help="Make all of it again.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a view's history over a past range again, step by step, beside the view; `show --at` reads it. Run again, it goes on."""
-    with _answering() as lake:
-        opened = lake(context)
-        made = itertools.count()
-        found = opened.backfill(
-            view,
-            _moment(since, "--since"),
-            _until(until),
-            _step(step),
-            publish=publish,
-            restart=restart,
-            dry_run=dry_run,
-            on_step=lambda done: console.print_step(next(made), done),
-        )
+    """Make a view's history over a past range again, step by step, beside the view; `show --at` reads it. Run again, it goes on.
+
+    --mode catch-up brings the view itself to --until in steps; --mode rebuild computes it anew there, in one commit.
+    """
+    if mode != Mode.replay and (since or publish or restart):
+        raise typer.BadParameter(f"--since, --publish and --restart are of a replay: --mode {mode} begins where the view stands")
+    if mode == Mode.replay and not since:
+        raise typer.BadParameter("a replay needs --since: where the history begins")
+    with _answering(context) as answer:
+        opened = answer.lake()
+        made = console.Steps(answer.keep)
+        to, size = until_of(until), step_of(step)
+        if mode == Mode.replay:
+            asked = {"publish": publish, "restart": restart, "dry_run": dry_run, "on_step": made}
+            found = opened.backfill(view, moment(since or [], "--since"), to, size, **asked)
+        elif mode == Mode.catch_up:
+            found = opened.catch_up(view, size, to, dry_run=dry_run, on_step=made)
+        else:
+            found = opened.rebuild_at(view, to, dry_run=dry_run)
+        answer.keep(found.to_json())
         console.print_backfill(found, as_json)
 
 
@@ -134,8 +164,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print rows of a view as it was published last, or as of some versions of its sources."""
-    with _answering() as lake:
-        frame = lake(context).read(view, consistency, _versions(at, "--at") if at else None)
+    with _answering(context) as answer:
+        frame = answer.lake().read(view, consistency, versions(at, "--at") if at else None)
         rows = _working(f"reading {view}", lambda: frame.limit(limit).collect())
         if as_json:
             console.print_json([row.asDict(recursive=True) for row in rows])
@@ -151,8 +181,8 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Show what each operator of a view does on a refresh, and why it is not incremental where it is not."""
-    with _answering() as lake:
-        opened = lake(context)
+    with _answering(context) as answer:
+        opened = answer.lake()
         explanation = _working(f"explaining {view}", lambda: opened.explain(view))
         console.print_json(explanation.to_json()) if as_json else console.out.print(str(explanation), markup=False)
         if strict and not explanation.incremental:
@@ -162,10 +192,11 @@ def explain(
 @app.command(epilog="Examples: lakejoin verify q20 | lakejoin verify --all --json")
 def verify(context: typer.Context, view: OptionalView = None, all_views: All = False, as_json: Json = False) -> None:
     """Compare a view with its query run from scratch at its snapshot. Exit code 1 where they differ, 3 where it can't be known."""
-    with _answering() as lake:
-        opened = lake(context)
+    with _answering(context) as answer:
+        opened = answer.lake()
         views = list(opened.config.views) if all_views else [_required(view)]
         found = [_working(f"verifying {v}", partial(opened.verify, v)).sampled(opened.config.samples) for v in views]
+        answer.keep([d.to_json() for d in found])
         if as_json:
             console.print_json([d.to_json() for d in found])
         else:
@@ -183,10 +214,10 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
 @app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json")
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
     """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
-    with _answering() as lake:
+    with _answering(context) as answer:
         from lake.realtime.command import states
 
-        opened = lake(context)
+        opened = answer.lake()
         rows = _working("reading the logs", lambda: opened.status(view))
         paths = states(opened, dict.fromkeys(row.view for row in rows))
         if as_json:
@@ -207,10 +238,10 @@ def realtime(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each batch.")] = False,
 ) -> None:
     """Keep a view's real-time table within seconds of its sources, until stopped (SIGTERM, Ctrl-C) after the batch under way."""
-    with _answering() as lake:
+    with _answering(context) as answer:
         from lake.realtime import command
 
-        opened = lake(context)
+        opened = answer.lake()
         options = command.Options(available_now, reset, metrics_port, metrics_address, as_json)
         code = command.run(opened, None if all_views else _required(view), options)
         if code:
@@ -226,9 +257,10 @@ def maintain(
     as_json: Json = False,
 ) -> None:
     """Compact and vacuum view tables, and sources with `maintain: true`; what a view has still to read stays."""
-    with _answering() as lake:
-        opened = lake(context)
+    with _answering(context) as answer:
+        opened = answer.lake()
         found = _working("maintaining", lambda: opened.maintain(None if all_views else _required(view), dry_run))
+        answer.keep(found.to_json())
         console.print_maintenance(found, as_json)
 
 
@@ -241,7 +273,7 @@ def init(
     """Write a commented lakejoin.yml from the Delta tables under a folder."""
     from lake.init import write_config
 
-    with _answering():
+    with _answering(context):
         written = write_config(folder, context.obj.config, force)
         console.out.print(f"Wrote {context.obj.config} with {len(written)} tables: {', '.join(written)}.", markup=False)
         console.out.print("Next: define a view in it, then lakejoin refresh VIEW.")
@@ -252,7 +284,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Check Python, Java, Spark, Delta, jars, and each place in the configuration; a remedy a line."""
     from lake.doctor import examine
 
-    with _answering():
+    with _answering(context):
         findings = _working("examining", lambda: examine(context.obj.config, context.obj.env))
         if as_json:
             console.print_json([f.to_json() for f in findings])
@@ -268,19 +300,54 @@ def main() -> None:
     app()
 
 
-@contextmanager
-def _answering() -> Iterator[Callable[[typer.Context], Any]]:
-    """Turn errors into a message for a person and an exit code."""
+class _Answer:
+    """A verb's way to the lakehouse, and what is kept of its answer for a scheduler."""
 
-    def opened(context: typer.Context) -> Any:
-        from lake.lakehouse import open_lake  # Spark is loaded only by the verbs that need it
+    def __init__(self, settings: _Settings) -> None:
+        self._settings = settings
+        self._lake: Any = None
+
+    def lake(self) -> Any:
+        """The lakehouse of the configuration; Spark is loaded only by the verbs that need it."""
+        from lake.lakehouse import open_lake
         from lake.session import quieten
 
         quieten()
-        return open_lake(context.obj.config, env=context.obj.env)
+        self._lake = self._lake or open_lake(self._settings.config, env=self._settings.env)
+        return self._lake
 
+    @property
+    def run(self) -> Any:
+        """What is kept of the run that was named, None where none was."""
+        if self._settings.run is None:
+            return None
+        from lake.runs import Run
+
+        return Run(self.lake(), self._settings.run)
+
+    def keep(self, answer: Any) -> None:
+        """Keep the answer under the run's name."""
+        if self._settings.run is not None:
+            self.run.tell(answer)
+
+    def keep_error(self, error: LakeError) -> None:
+        """Keep what went wrong, if the lakehouse could be opened."""
+        if self._lake is not None and self._settings.run is not None:
+            from lake.failures import passing
+
+            self.keep({"error": str(error), "again": passing(error)})
+
+
+@contextmanager
+def _answering(context: typer.Context) -> Iterator[_Answer]:
+    """Turn errors into a message for a person and an exit code."""
+    answer = _Answer(context.obj)
     try:
-        yield opened
+        try:
+            yield answer
+        except LakeError as error:
+            answer.keep_error(error)
+            raise
     except LakeError as error:
         console.errors.print(f"lakejoin: {error}", markup=False)
         raise typer.Exit(error.exit_code) from error
@@ -300,51 +367,6 @@ def _required(view: str | None) -> str:
     if view is None:
         raise typer.BadParameter("name a view, or give --all")
     return view
-
-
-def _until(values: list[str] | None) -> dict[str, int] | str | None:
-    return _moment(values, "--until") if values else None
-
-
-def _moment(values: list[str], option: str) -> dict[str, int] | str:
-    """Versions of tables, or a time."""
-    return values[0] if len(values) == 1 and "=" not in values[0] else _versions(values, option, " or one time")
-
-
-def _versions(values: list[str], option: str, otherwise: str = "") -> dict[str, int]:
-    found = {}
-    for value in values:
-        table, _, version = value.partition("=")
-        if not version.isdigit():
-            raise typer.BadParameter(f"{option} is TABLE=VERSION{otherwise}, not {value!r}")
-        found[table] = int(version)
-    return found
-
-
-def _step(text: str) -> int | timedelta:
-    """So many commits, or so long a time."""
-    units = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-    number, unit = (text[:-1], text[-1]) if text and text[-1] in units else (text, "")
-    if not number.isdigit():
-        raise typer.BadParameter(f"--step is a number of commits, or of seconds, minutes, hours or days (30m, 6h, 1d), not {text!r}")
-    return timedelta(seconds=int(number) * units[unit]) if unit else int(number)
-
-
-def _set_up_logs(log_format: str, run_id: str) -> None:
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
-    if log_format == "none":
-        return
-    handler = logging.StreamHandler()
-
-    def form(record: logging.LogRecord) -> str:
-        body = {"time": datetime.now(UTC).isoformat(), "run_id": run_id, "level": record.levelname, "message": record.getMessage()}
-        body |= getattr(record, "lakejoin", {})
-        return json.dumps(body, default=str) if log_format == "json" else " ".join(f"{k}={v}" for k, v in body.items())
-
-    handler.format = form  # type: ignore[method-assign]
-    logger = logging.getLogger("lakejoin")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
 
 
 if __name__ == "__main__":

@@ -115,18 +115,20 @@ class ViewConfig(_Strict):
 class AirflowConfig(_Strict):
     """How the DAGs run.
 
-    `prefix` of the names of DAGs and assets; `conn_id`: the Spark connection; `pool`: bounds the Spark applications at a time; `runs`: where
-    what a run was pinned at, and what came of it, is kept (default: beside the view tables); `retries`, the first after `retry_seconds`,
-    each next one after twice as long; `timeout_minutes` of one try; `start_date` and `catchup` of scheduled refreshes; `poll_seconds`: how
-    often a table is looked at; `check_after_refresh`: verify each view after each refresh. When (cron; null: never) all views are verified
-    (`quality`), their tables maintained (`maintenance`), and the real-time paths looked after (`heartbeat`), which are behind where their
-    latency or their silence is more than `behind_seconds`.
+    `prefix` of the names of DAGs and assets; `conn_id`: the Spark connection; `submit`: what SparkSubmitOperator takes besides
+    (deploy_mode, executor_memory, ...); `pool`: bounds the Spark applications at a time; `runs`: where is kept what a run was pinned
+    at, and what came of it (default: beside the view tables); `retries`, the first after `retry_seconds`, each next one after twice as
+    long; `timeout_minutes` of one try; `start_date` and `catchup` of scheduled refreshes; `poll_seconds`: how often a table is looked
+    at; `check_after_refresh`: verify each view after each refresh. When (cron; null: never) all views are verified (`quality`), their
+    tables maintained (`maintenance`), and the real-time paths looked after (`heartbeat`), which are behind where their latency is
+    more than `behind_seconds`.
     """
 
     prefix: str = Field(default="lakejoin", pattern=r"^[\w.-]+$")
     conn_id: str = "spark_default"
     pool: str = "lakejoin"
     runs: str | None = None
+    submit: dict[str, Any] = Field(default_factory=dict)
     retries: int = Field(default=2, ge=0)
     retry_seconds: float = Field(default=60, ge=0)
     timeout_minutes: float = Field(default=360, gt=0)

@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from lake.results import BackfillResult, BackfillStep, Maintenance, RefreshResult, SourceStatus
+from lake.results import BackfillResult, BackfillStep, Maintenance, RefreshResult, RunResult, SourceStatus, ViewOutcome
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False, soft_wrap=True)
 
 
-def print_step(number: int, step: BackfillStep) -> None:
-    """A step that was made just now, for a person who waits."""
+class Steps:
+    """The steps of a backfill as they are made: a line each for a person who waits, and all so far to `keep` for a scheduler."""
+
+    def __init__(self, keep: Callable[[Any], None]) -> None:
+        self._keep = keep
+        self._made: list[BackfillStep] = []
+
+    def __call__(self, step: BackfillStep) -> None:
+        print_made(step, f"step {len(self._made)}: ")
+        self._made.append(step)
+        self._keep({"steps": [made.to_json() for made in self._made]})
+
+
+def print_made(step: BackfillStep, before: str = "") -> None:
+    """A step that was made just now."""
     if step.result is not None:
-        errors.print(f"step {number}: {versions(step.until)}: {step.result.mode}, {step.result.seconds:.1f} s", markup=False)
+        errors.print(f"{before}{step.result.view} at {step.result.until}: {step.result.mode}, {step.result.seconds:.1f} s", markup=False)
 
 
-def print_progress(result: RefreshResult) -> None:
-    """One of several refreshes, for a person who waits."""
-    errors.print(f"{result.view} at {result.until}: {result.mode}, {result.seconds:.1f} s", markup=False)
+def print_outcome(outcome: ViewOutcome) -> None:
+    """What came of a view, if it is not as it should be."""
+    if outcome.state != "done":
+        errors.print(f"lakejoin: {outcome.error}", markup=False)
+
+
+def print_run(found: RunResult, as_json: bool) -> None:
+    """A line a view that was refreshed; for machines all of it where the run has a name."""
+    if as_json and found.name:
+        print_json(found.to_json())
+    else:
+        print_results([outcome.result for outcome in found.outcomes if outcome.result is not None], as_json)
 
 
 def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any]]) -> None:

@@ -56,6 +56,12 @@ class KeyViolationError(LakeError):
         return KeyViolationError(self.key, (), self.remedy)
 
 
+class NotExactError(LakeError):
+    """A view's rows are not its query's answer at its snapshot (exit code 1)."""
+
+    exit_code = 1
+
+
 class TargetError(LakeError):
     """The view's table was written by someone else, is missing, or is not one that this Lakejoin can continue."""
 

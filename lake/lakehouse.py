@@ -111,6 +111,14 @@ class Lakehouse:
         """Compute a view anew at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
         return self._refreshed(view, until, rebuild=True)
 
+    def rebuild_at(self, view: str, until: Until = None, dry_run: bool = False) -> BackfillResult:
+        """The same as the one step of a backfill. `dry_run`: only say what snapshot that is of."""
+        inputs = capture(self.spark, self.path, view, self.reads(view), until)
+        step = BackfillStep(None, {name: pin.version.number for name, pin in inputs.pins.items() if name in self.config.tables}, 0, 0)
+        result = None if dry_run else self.rebuild(view, step.until)
+        found = replace(step, done=not dry_run, result=result)
+        return BackfillResult(view, (found,), result.seconds if result is not None else 0.0)
+
     def read(self, view: str, consistency: Consistency | None = None, at: Mapping[str, int] | None = None) -> DataFrame:
         """The published rows: the query's columns, nothing hidden. Raises TargetError where the view was never built.
 
@@ -165,19 +173,27 @@ class Lakehouse:
         return BackfillResult(view, tuple(found), round(time.monotonic() - started, 3), published)
 
     def catch_up(
-        self, view: str, step: int | timedelta, until: Until = None, on_step: Callable[[RefreshResult], None] = lambda _: None
-    ) -> list[RefreshResult]:
+        self,
+        view: str,
+        step: int | timedelta,
+        until: Until = None,
+        *,
+        dry_run: bool = False,
+        on_step: Callable[[BackfillStep], None] = lambda _: None,
+    ) -> BackfillResult:
         """Bring a view that is far behind to a snapshot in steps of so many commits of its tables, or of so long a time, each published.
 
-        Views that it reads are taken as they are published. `on_step`: told of each. Raises LakeError; the steps before it stay.
+        Views that it reads are taken as they are published. `dry_run`: only say what the steps are. `on_step`: told of each. Raises
+        LakeError; the steps before it stay.
         """
-        way, results = backfill.CatchUp(step, until), list[RefreshResult]()
-        while True:
-            stamp = self.stamp(view)
-            results.append(self.refresh(view, way.next(stamp.snapshot if stamp else {})))
-            if results[-1].mode == "none":
-                return results[:-1] or results
-            on_step(results[-1])
+        started, stamp = time.monotonic(), self.stamp(view)
+        inputs = capture(self.spark, self.path, view, self.reads(view), None)
+        heads = {name: pin for name, pin in inputs.pins.items() if name in self.config.tables and name not in inputs.bases}
+        read = {table: number for table, number in stamp.snapshot.items() if table in heads} if stamp is not None else {}
+        found = backfill.ahead(heads, read, until, step)
+        if not dry_run:
+            found = backfill.each(found, lambda planned: self.refresh(view, planned.until), on_step)
+        return BackfillResult(view, tuple(found), round(time.monotonic() - started, 3))
 
     def history(self, view: str) -> Iterator[tuple[int, Stamp]]:
         """The versions of the view's table that were published, oldest first, with what they answer for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from lake.snapshots import Snapshot
 
@@ -27,6 +27,49 @@ class RefreshResult:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"since": dict(self.since) if self.since else None, "until": dict(self.until)}
+
+
+@dataclass(frozen=True)
+class ViewOutcome:
+    """What came of one view in a run: `done`, `failed`, or `skipped` as a view that it reads failed.
+
+    `since`: the base tables' versions that it answered for before the run's first try, `until`: those that it answers for now; `exit_code`:
+    what a command for it alone would end with; `again`: another try may help.
+    """
+
+    view: str
+    state: Literal["done", "failed", "skipped"]
+    since: Mapping[str, int]
+    until: Mapping[str, int]
+    result: RefreshResult | None = None
+    error: str = ""
+    exit_code: int = 0
+    again: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **vars(self),
+            "since": dict(self.since),
+            "until": dict(self.until),
+            "result": self.result.to_json() if self.result else None,
+        }
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run's views, and the base tables' versions that they were to go to."""
+
+    name: str
+    pinned: Mapping[str, int]
+    outcomes: tuple[ViewOutcome, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """That of the first view that failed."""
+        return next((outcome.exit_code for outcome in self.outcomes if outcome.exit_code), 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"run": self.name, "pinned": dict(self.pinned), "views": {outcome.view: outcome.to_json() for outcome in self.outcomes}}
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -20,6 +21,7 @@ EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher, has started the JVM
 
 # Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
 _DEFAULTS = {
@@ -37,20 +39,31 @@ _DEFAULTS = {
 
 
 def make_session(settings: Mapping[str, str]) -> SparkSession:
-    """A session with Delta, with the given settings over Lakejoin's defaults."""
+    """A session with Delta, with the given settings over those of spark-submit, and these over Lakejoin's defaults."""
     builder = SparkSession.builder
+    submitted = _submitted()
     options = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')} {settings.get(_JAVA_OPTIONS, '')}"
-    settings = {**settings, _JAVA_OPTIONS: options.strip()}
+    settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: options.strip()})}
     if "spark.master" not in settings and "SPARK_REMOTE" not in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master("local[*]")
     for key, value in {**_DEFAULTS, **settings}.items():
         builder = builder.config(key, value)
+    if submitted:  # its JVM runs already, with its class path and its way of logging
+        return builder.config("spark.log.level", settings.get("spark.log.level", "ERROR")).getOrCreate()
     resolved = jars()
     if resolved:
         builder = builder.config("spark.jars", ",".join(resolved))
     elif "spark.jars.packages" not in settings and "spark.jars" not in settings:
         builder = configure_spark_with_delta_pip(builder)
     return builder.getOrCreate()
+
+
+def _submitted() -> dict[str, str]:
+    """The settings of spark-submit (its flags, its defaults file, and the master that it was given); none where there was none."""
+    if _GATEWAY not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def jars() -> list[str]:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from lake import backfill
 from lake.errors import ConfigError, ExpiredError, SourceError, TargetError
-from lake.results import BackfillResult, BackfillStep, RefreshResult
+from lake.results import BackfillResult, BackfillStep
 from tests.lakes import TestLake, multiset
 
 JOIN = "SELECT l.id, l.k, r.y FROM l LEFT JOIN r ON l.k = r.k"
@@ -41,6 +41,10 @@ def truth(lake: TestLake, at: dict[str, int], query: str = JOIN) -> Counter[Any]
     """The query by plain Spark over the tables as they were."""
     frames: dict[str, DataFrame] = {t: lake.spark.read.format("delta").option("versionAsOf", n).load(lake.path(t)) for t, n in at.items()}
     return multiset(lake.spark.sql(query.replace(" l ", " {l} l ").replace(" r ", " {r} r "), **frames))
+
+
+def modes(found: BackfillResult) -> list[str]:
+    return [step.result.mode for step in found.steps if step.result]
 
 
 def assert_steps(lake: TestLake, found: BackfillResult, steps: int) -> None:
@@ -237,19 +241,23 @@ def test_a_query_that_changes_with_its_tables_is_made_as_it_was_then(past: TestL
 def test_a_view_that_is_far_behind_catches_up_in_steps(past: TestLake) -> None:
     for number in range(10, 15):
         past.sql(f"INSERT INTO {{l}} VALUES ({number}, 2)" if number % 2 else f"UPDATE {{r}} SET y = {number} WHERE k = 2")
-    told: list[RefreshResult] = []
-    found = past.open.catch_up("v", 2, on_step=told.append)
-    assert told == found
+    planned = past.open.catch_up("v", 2, dry_run=True).steps
+    told: list[BackfillStep] = []
+    steps = past.open.catch_up("v", 2, on_step=told.append).steps
+    assert tuple(told) == steps
+    assert [step.until for step in planned] == [step.until for step in steps]
+    assert not any(step.done for step in planned)
+    found = [step.result for step in steps if step.result]
     assert [sum(r.until.values()) - sum(r.since.values()) for r in found if r.since] == [2, 2, 1]
     assert all(r.mode == "incremental" for r in found)
     past.assert_exact("v")
-    assert [r.mode for r in past.open.catch_up("v", 2)] == ["none"]
+    assert modes(past.open.catch_up("v", 2)) == ["none"]
 
 
 def test_catching_up_goes_no_further_than_it_is_told(past: TestLake) -> None:
     past.sql("INSERT INTO {l} VALUES (10, 2)", "INSERT INTO {l} VALUES (11, 2)", "UPDATE {r} SET y = 7 WHERE k = 2")
     found = past.open.catch_up("v", timedelta(days=1), until={"l": 3})
-    assert [dict(r.until) for r in found] == [{"l": 3, "r": 3}]
+    assert [dict(step.until) for step in found.steps] == [{"l": 3, "r": 3}]
     assert multiset(past.open.read("v")) == truth(past, {"l": 3, "r": 3})
     with pytest.raises(ConfigError, match="`step` is a number of commits"):
         past.open.catch_up("v", 0)
@@ -257,8 +265,24 @@ def test_catching_up_goes_no_further_than_it_is_told(past: TestLake) -> None:
 
 def test_catching_up_builds_a_view_that_is_not_there(past: TestLake) -> None:
     past.view("u", JOIN.replace("LEFT ", ""))
-    assert [r.mode for r in past.open.catch_up("u", 2)] == ["build"]
+    assert modes(past.open.catch_up("u", 2)) == ["build"]
     past.assert_exact("u")
+
+
+def test_a_view_that_reads_a_view_catches_up_with_what_is_published(past: TestLake) -> None:
+    past.view("top", "SELECT v.id, v.y, l.k FROM v JOIN l ON v.id = l.id")
+    past.refresh("top")
+    past.sql("INSERT INTO {l} VALUES (20, 2)", "UPDATE {r} SET y = 7 WHERE k = 2")
+    assert modes(past.open.catch_up("top", 1)) == ["none"]
+    past.refresh("v")
+    assert modes(past.open.catch_up("top", 1)) == ["incremental"]
+    assert past.open.verify("top").exact
+
+
+def test_a_rebuild_can_be_asked_for_as_a_step(past: TestLake) -> None:
+    assert [dict(s.until) for s in past.open.rebuild_at("v", dry_run=True).steps] == [END]
+    assert modes(past.open.rebuild_at("v")) == ["recompute"]
+    past.assert_exact("v")
 
 
 def test_parts_of_commits_are_of_so_many_or_of_so_long_a_time() -> None:

@@ -77,7 +77,7 @@ def test_backfill_shows_its_steps_and_show_reads_them(run: Any, lake: TestLake) 
     assert planned.stdout.count("to make") == 3
     made = run("backfill", "v", "--since", "a=0", "--step", "2", "--json")
     assert [step["until"] for step in json.loads(made.stdout)["steps"]] == [{"a": 0}, {"a": 2}, {"a": 3}]
-    assert "step 1: a@2: incremental" in made.stderr
+    assert "step 1: v at a@2: incremental" in made.stderr
     again = run("backfill", "v", "--since", "a=0", "--step", "2", "--publish")
     assert again.stdout.count("there") == 3
     assert "the view holds the same rows" in again.stdout

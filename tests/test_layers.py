@@ -9,8 +9,8 @@ import pytest
 
 LAKE = Path(__file__).parent.parent / "lake"
 LAYERS = (
-    {"errors", "preflight", "estimate"},
-    {"config", "snapshots", "weights", "scala", "ranges"},
+    {"errors", "preflight", "estimate", "logs"},
+    {"config", "snapshots", "weights", "scala", "ranges", "failures", "heads"},
     {"nodes", "deltastate", "config_file", "texts"},
     {"catalyst.expressions"},
     {"catalyst.trees"},
@@ -34,7 +34,7 @@ LAYERS = (
     {"publish", "primary_keys"},
     {"refresh", "backfill", "maintenance"},
     {"lakehouse"},
-    {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor", "console"},
+    {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor", "console", "runs", "arguments"},
     {"realtime.metrics"},
     {"realtime.run"},
     {"realtime.command"},

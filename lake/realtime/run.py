@@ -22,7 +22,8 @@ from pyspark.errors import PySparkException
 from lake.config import RealtimeConfig
 from lake.deltafolder import Folder
 from lake.deltalog import Log
-from lake.errors import ConcurrencyError, DefinitionChangedError, ExpiredError, LakeError, QueryError, SourceError
+from lake.errors import ConcurrencyError, DefinitionChangedError, ExpiredError, LakeError, SourceError
+from lake.failures import passing
 from lake.lakehouse import Lakehouse
 from lake.realtime.lease import FOLDER, Lease
 from lake.realtime.metrics import Metrics
@@ -163,14 +164,6 @@ class RealtimePath:
         then = f' Then start its real-time path again from the strong one: "lakejoin realtime {self.view} --reset".' if again else ""
         self.metrics.error = f"{error}{then}"
         logger.error("view %s failed: %s", self.view, self.metrics.error)
-
-
-def passing(error: Exception) -> bool:
-    """Whether trying again may help: the storage or the query failed, or another writer was first; nobody has to mend anything first."""
-    if isinstance(error, ExpiredError):
-        return False
-    caused = isinstance(error.__cause__, PySparkException | Py4JError)
-    return not isinstance(error, LakeError) or isinstance(error, QueryError | ConcurrencyError) or caused
 
 
 def run_all(paths: Sequence[RealtimePath], reset: bool = False) -> int:

@@ -1,0 +1,1 @@
+"""Airflow's DAGs, built from lakejoin.yml."""

@@ -1,0 +1,177 @@
+"""Tasks: each starts one Spark application, the lakejoin command, and says what came of it in Lakejoin's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import AssetAlias, Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from dags.answers import answer_of
+from dags.settings import Deployment
+from lake.preflight import jar_folder
+
+JOB = str(Path(__file__).resolve().parent.parent / "spark_jobs" / "job.py")
+
+
+class LakejoinOperator(SparkSubmitOperator):
+    """Runs `lakejoin VERB ...` by spark-submit; its answer is the task's return value.
+
+    `command`: the verb and its arguments. Killing the task ends its application. A failure that a person has to mend is not tried again.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "command")
+
+    def __init__(self, *, deployment: Deployment, command: Iterable[str] = (), **kwargs: Any) -> None:
+        self.deployment, self.command = deployment, list(command)
+        settings = deployment.config.airflow
+        conf = {**deployment.config.spark, **settings.submit.get("conf", {})}
+        submit = {"application": JOB, "name": "lakejoin", **settings.submit, "conf": conf}
+        super().__init__(conn_id=settings.conn_id, pool=settings.pool, **submit, **kwargs)
+
+    def execute(self, context: Context) -> Any:
+        """Start the application and wait for its end. Raises AirflowFailException where trying again would not help."""
+        run = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
+        self.application_args = [*self.deployment.options, "--run", run, *self.arguments(context)]
+        self.with_delta()
+        before, failure = answer_of(self.deployment.config.runs_path, run), None
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            failure = error
+        told = answer_of(self.deployment.config.runs_path, run)
+        answer = told.get("answer") if told != before else None
+        self.log.info("%s", "\n".join(self.said(answer)) or "the application left no answer")
+        self.published(context, answer)
+        if failure is not None:
+            raise _worded(failure, answer)
+        return answer
+
+    def with_delta(self) -> None:
+        """Delta's jars where they were resolved at set-up; else its coordinates, for Spark's own resolver."""
+        if self.jars is None and self.packages is None:
+            found = sorted(str(jar) for jar in jar_folder().glob("*.jar"))
+            spark = ".".join(version("pyspark").split(".")[:2])
+            self.jars = ",".join(found) or None
+            self.packages = None if found else f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"
+
+    def arguments(self, context: Context) -> list[str]:
+        """The verb and its arguments, in this run."""
+        return self.command
+
+    def said(self, answer: Any) -> list[str]:
+        """The answer, as lines for the task's log."""
+        return (
+            [str(line) for line in answer] if isinstance(answer, list) else [f"{name}: {value}" for name, value in (answer or {}).items()]
+        )
+
+    def published(self, context: Context, answer: Any) -> None:
+        """Tell those who wait for the views."""
+
+
+class RefreshOperator(LakejoinOperator):
+    """Refreshes a group of views in one application, and sends an asset event for each that was published.
+
+    A scheduled run (or one of `airflow backfill`) goes to the sources' versions as of the end of its data interval; any other to those that
+    are newest at its first try. Retries go to the same.
+    """
+
+    def __init__(self, *, deployment: Deployment, views: Sequence[str], **kwargs: Any) -> None:
+        self.views = list(views)
+        super().__init__(deployment=deployment, outlets=[AssetAlias(deployment.alias(view)) for view in views], **kwargs)
+
+    def arguments(self, context: Context) -> list[str]:
+        run, end = context["dag_run"], context.get("data_interval_end")
+        until = ["--until", end.isoformat()] if end is not None and run.run_type in ("scheduled", "backfill") else []
+        check = ["--check"] if self.deployment.config.airflow.check_after_refresh else []
+        return ["refresh", *self.views, *until, *check, "--json"]
+
+    def said(self, answer: Any) -> list[str]:
+        return [outcome_line(outcome) for outcome in views_of(answer).values()]
+
+    def published(self, context: Context, answer: Any) -> None:
+        for view, outcome in views_of(answer).items():
+            if outcome["until"] != outcome["since"]:
+                result = outcome["result"] or {}
+                rows = {name: result.get(name) for name in ("rows_inserted", "rows_deleted", "mode")}
+                extra = {"view": view, "since": outcome["since"], "snapshot": outcome["until"], **rows}
+                context["outlet_events"][AssetAlias(self.deployment.alias(view))].add(self.deployment.asset(view), extra=extra)
+
+
+class BackfillOperator(LakejoinOperator):
+    """A backfill as the form of its DAG asks for it. `planned_by`: the task whose dry run settled the range; None: this is it."""
+
+    def __init__(self, *, planned_by: str | None = None, **kwargs: Any) -> None:
+        self.planned_by = planned_by
+        super().__init__(**kwargs)
+
+    def arguments(self, context: Context) -> list[str]:
+        form, mode = context["params"], context["params"]["mode"]
+        common = ["backfill", form["view"], "--mode", mode, "--step", str(form["step"]), "--json"]
+        if self.planned_by is None:
+            return [*common, *_each("--since", form["since"]), *_each("--until", form["until"]), "--dry-run"]
+        if form["dry_run"]:
+            raise AirflowSkipException("This was a dry run: the intervals are in the log of the task before.")
+        steps = context["ti"].xcom_pull(task_ids=self.planned_by)["steps"]
+        ends = [f"--until={table}={number}" for table, number in steps[-1]["until"].items()]
+        if mode == "replay":
+            ends += [f"--since={table}={number}" for table, number in steps[0]["until"].items()]
+            ends += ["--publish"] if form["publish"] else []
+        return [*common, *ends]
+
+    def said(self, answer: Any) -> list[str]:
+        return [step_line(step) for step in (answer or {}).get("steps", [])]
+
+
+def views_of(answer: Any) -> dict[str, dict[str, Any]]:
+    """What came of each view in a refresh."""
+    return dict(answer.get("views", {})) if isinstance(answer, dict) else {}
+
+
+def outcome_line(outcome: Mapping[str, Any]) -> str:
+    """What came of one view, in a line."""
+    result = outcome["result"]
+    if outcome["state"] != "done" or result is None:
+        return f"{outcome['view']}: {outcome['state']}: {outcome['error']}"
+    reason = f" ({result['reason']})" if result["reason"] else ""
+    rows = f"+{result['rows_inserted']:,} -{result['rows_deleted']:,} rows in {result['seconds']:.1f} s"
+    return f"{outcome['view']}: {result['mode']}{reason}, {rows}, now at {_versions(outcome['until'])}"
+
+
+def step_line(step: Mapping[str, Any]) -> str:
+    """One interval of a backfill: what it was thought to be, beside what it was."""
+    start = f"({_versions(step['since'])}] → " if step["since"] else "built at "
+    planned = f"{start}{_versions(step['until'])}: {step['commits']:,} commits, some {step['rows']:,} changed rows"
+    made = step["result"]
+    if made is None:
+        return f"{planned}; {'there already' if step['done'] else 'to make'}"
+    read = "" if made["changes_read"] is None else f", {made['changes_read']:,} changes read"
+    return f"{planned}; made: {made['mode']}{read}, +{made['rows_inserted']:,} -{made['rows_deleted']:,} rows in {made['seconds']:.1f} s"
+
+
+def _each(option: str, text: str | None) -> list[str]:
+    """`bid=10 auction=3` as an option for each."""
+    return [f"{option}={part}" for part in re.split(r"[,\s]+", text.strip()) if part] if text else []
+
+
+def _versions(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{table}@{number}" for table, number in numbers.items())
+
+
+def _worded(failure: AirflowException, answer: Any) -> AirflowException:
+    """The failure in Lakejoin's words, where it left some: in its answer, or as the last line that it printed."""
+    views = [outcome for outcome in views_of(answer).values() if outcome["state"] != "done"]
+    if views:
+        again = any(outcome["again"] for outcome in views)
+        text = "\n".join(outcome["error"] for outcome in views)
+    elif isinstance(answer, dict) and "error" in answer:
+        again, text = answer["again"], answer["error"]
+    else:
+        printed = re.findall(r"lakejoin: (.+)", str(failure))
+        again, text = not printed, printed[-1] if printed else str(failure)
+    return AirflowException(text) if again else AirflowFailException(text)

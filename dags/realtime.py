@@ -1,0 +1,118 @@
+"""Real-time paths run for ever, so no worker slot hosts them: a task starts their application and leaves it, another reads what it says."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.common.compat.sdk import conf
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from dags.answers import newest_sign
+from dags.operators import LakejoinOperator
+from dags.settings import Deployment
+from lake.config import SUFFIXES
+
+_NOT_WAITED_FOR = {"spark.yarn.submit.waitAppCompletion": "false", "spark.kubernetes.submission.waitAppCompletion": "false"}
+_STARTS_WITHIN = 180.0
+_POLL = 2.0
+
+
+class StartRealtime(LakejoinOperator):
+    """Starts one application for all real-time paths: in cluster mode as such, else as a process of its own beside the worker, which the
+    worker does not end. Skips where all run."""
+
+    def __init__(self, *, deployment: Deployment, **kwargs: Any) -> None:
+        submit = {"track_driver_via_k8s_api": True, "yarn_track_via_rm_api": True} if _in_cluster(deployment) else {}
+        super().__init__(deployment=deployment, command=["realtime", "--all", "--json"], **submit, **kwargs)
+
+    def execute(self, context: Context) -> Any:
+        if not any(dead(self.deployment)):
+            raise AirflowSkipException("All real-time paths run.")
+        self.application_args = [*self.deployment.options, *self.command]
+        self.conf = {**(self.conf or {}), **_NOT_WAITED_FOR}
+        self.with_delta()
+        hook = self._get_hook()
+        if _in_cluster(self.deployment):
+            hook.submit(self.application)
+            return None
+        log = Path(conf.get_mandatory_value("logging", "base_log_folder")) / f"{self.deployment.dag_id('realtime')}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w") as out:
+            command = hook._build_spark_submit_command(self.application)  # what the hook would run, and wait for
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+        self._until_running(process, log)
+        return {"process": process.pid, "log": str(log)}
+
+    def _until_running(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        started = time.monotonic()
+        while any(dead(self.deployment)):
+            if process.poll() is not None or time.monotonic() - started > _STARTS_WITHIN:
+                raise AirflowException(f"The real-time paths did not start. The end of {log}:\n{log.read_text()[-2000:]}")
+            time.sleep(_POLL)
+
+
+class CheckHeartbeat(BaseOperator):
+    """Fails where a real-time path is dead or behind, saying which and what to do."""
+
+    def __init__(self, *, deployment: Deployment, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deployment = deployment
+
+    def execute(self, context: Context) -> Any:
+        wrong = [*dead(self.deployment), *behind(self.deployment)]
+        for view, said in _signs(self.deployment):
+            self.log.info("%s: %s, latency %s", view, said.get("state", "never ran"), said.get("latency_seconds"))
+        if wrong:
+            raise AirflowException("\n".join(wrong))
+
+
+def dead(deployment: Deployment) -> Iterator[str]:
+    """Each real-time path that does not run, and how to start it."""
+    from lake.realtime.lease import EXPIRES, RUNNING  # loads PySpark, which a DAG file must not
+
+    start = f"Run the DAG {deployment.dag_id('realtime')}, or `lakejoin realtime --all`."
+    for view, said in _signs(deployment):
+        silent = time.time() - float(said.get("renewed", 0))
+        if not said:
+            yield f"The real-time path of view {view!r} has never run. {start}"
+        elif said.get("state") not in RUNNING:
+            yield f"The real-time path of view {view!r} has {said.get('state')}{_because(said)}. {start}"
+        elif silent > EXPIRES:
+            where = f"process {said.get('process')} on {said.get('host')}"
+            yield f"The real-time path of view {view!r} is dead: no sign of {where} for {timedelta(seconds=int(silent))}. {start}"
+
+
+def behind(deployment: Deployment) -> Iterator[str]:
+    """Each real-time path that runs and is later than `behind_seconds`."""
+    limit = deployment.config.airflow.behind_seconds
+    for view, said in _signs(deployment):
+        late, waiting = (said.get("latency_seconds") or {}).get("p95"), said.get("backlog_versions", 0)
+        if late is not None and late > limit and waiting:
+            yield (
+                f"The real-time path of view {view!r} is behind: {waiting:,} versions wait, and 95 % of changes took up to {late:.0f} s "
+                f"(`behind_seconds` is {limit:.0f}). Give it more cores, or larger batches (`buffer_capacity`)."
+            )
+
+
+def _signs(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What each real-time path said last; of those in a catalog's schema nothing can be seen without Spark."""
+    from lake.realtime.lease import FOLDER
+
+    for name, view in deployment.config.views.items():
+        place = deployment.config.view_path(name + SUFFIXES["eventual"])
+        if view.realtime is not None and place is not None:
+            yield name, newest_sign(f"{place}/{FOLDER}")
+
+
+def _because(said: Mapping[str, Any]) -> str:
+    return f": {said['error']}" if said.get("error") else ""
+
+
+def _in_cluster(deployment: Deployment) -> bool:
+    return bool(deployment.config.airflow.submit.get("deploy_mode") == "cluster")

@@ -1,0 +1,35 @@
+"""What the command line writes as text: versions of tables, times, lengths of steps."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import typer
+
+
+def until_of(values: list[str] | None) -> dict[str, int] | str | None:
+    return moment(values, "--until") if values else None
+
+
+def moment(values: list[str], option: str) -> dict[str, int] | str:
+    """Versions of tables, or a time."""
+    return values[0] if len(values) == 1 and "=" not in values[0] else versions(values, option, " or one time")
+
+
+def versions(values: list[str], option: str, otherwise: str = "") -> dict[str, int]:
+    found = {}
+    for value in values:
+        table, _, version = value.partition("=")
+        if not version.isdigit():
+            raise typer.BadParameter(f"{option} is TABLE=VERSION{otherwise}, not {value!r}")
+        found[table] = int(version)
+    return found
+
+
+def step_of(text: str) -> int | timedelta:
+    """So many commits, or so long a time."""
+    units = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+    number, unit = (text[:-1], text[-1]) if text and text[-1] in units else (text, "")
+    if not number.isdigit():
+        raise typer.BadParameter(f"--step is a number of commits, or of seconds, minutes, hours or days (30m, 6h, 1d), not {text!r}")
+    return timedelta(seconds=int(number) * units[unit]) if unit else int(number)

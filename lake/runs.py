@@ -1,0 +1,121 @@
+"""A scheduled run: several views, in one application, to one snapshot that is decided once.
+
+    pinned (at the first try, put-if-absent) → each view refreshed, after those that it reads → checked → told
+
+A try that follows another one finds the same pin, so that it ends where the first would have; a view that is there already is left alone.
+One view's failure stops those that read it, and no others. What came of each is kept under the run's name, beside the views, where a
+scheduler reads it without Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from lake.deltafolder import Folder
+from lake.errors import LakeError, NotExactError, TargetError
+from lake.failures import passing
+from lake.inputs import Until, versions_at
+from lake.lakehouse import Lakehouse
+from lake.results import RunResult, ViewOutcome
+
+
+class Run:
+    """What is kept of one run: `<name>.pin.json`, made once, and `<name>.json`, what came of it as far as it went."""
+
+    def __init__(self, lake: Lakehouse, name: str) -> None:
+        self.name = file_name(name)
+        self._folder = Folder(lake.spark, lake.config.runs_path)
+
+    def pinned(self, choose: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """What was chosen at the run's first try."""
+        name = f"{self.name}.pin.json"
+        if not self._folder.read(name):
+            self._folder.create(name, json.dumps(choose()))
+        return dict(json.loads(self._folder.read(name)))
+
+    def tell(self, answer: Any) -> None:
+        """Keep what the run has come to so far."""
+        self._folder.replace(f"{self.name}.json", json.dumps({"told": datetime.now(UTC).isoformat(), "answer": answer}, default=str))
+
+
+def file_name(run: str) -> str:
+    """A run's name as a file may be called."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", run)
+
+
+@dataclass(frozen=True)
+class GroupRefresh:
+    """Several views refreshed together. `until`: where to, of base tables (newest where not named), decided at a run's first try; `check`:
+    verify each; `on_view`: told of each."""
+
+    lake: Lakehouse
+    views: Sequence[str]
+    until: Until
+    check: bool
+    on_view: Callable[[ViewOutcome], None]
+
+    def run(self, run: Run | None = None) -> RunResult:
+        """Refresh each view. Raises LakeError where the snapshot can't be had; what stops one view is in its outcome."""
+        order = self.lake.in_order(self.views)
+        pin = run.pinned(lambda: self._chosen(order)) if run is not None else self._chosen(order)
+        outcomes: dict[str, ViewOutcome] = {}
+        found = RunResult(run.name if run is not None else "", pin["until"], ())
+        for view in order:
+            outcomes[view] = self._outcome(view, pin, outcomes)
+            self.on_view(outcomes[view])
+            found = replace(found, outcomes=tuple(outcomes.values()))
+            if run is not None:
+                run.tell(found.to_json())
+        return found
+
+    def _chosen(self, order: Sequence[str]) -> dict[str, Any]:
+        bases = dict.fromkeys(table for view in order for table in self.lake.reads(view) if table in self.lake.config.tables)
+        heads = {table: self.lake.source_head(table) for table in bases}
+        return {"until": versions_at(heads, self.until, others="newest"), "before": {view: self._published(view) for view in order}}
+
+    def _published(self, view: str) -> dict[str, int]:
+        """The base tables' versions that the view answers for; none where it is not built, or somebody else wrote it."""
+        with suppress(TargetError):
+            stamp = self.lake.stamp(view)
+            return dict(stamp.answers_for) if stamp is not None else {}
+        return {}
+
+    def _outcome(self, view: str, pin: Mapping[str, Any], before: Mapping[str, ViewOutcome]) -> ViewOutcome:
+        since, failed, result = pin["before"].get(view, {}), None, None
+        broken = [name for name in self.lake.reads(view) if name in before and before[name].state != "done"]
+        if broken:
+            error = f"View {view!r} was left as it is: it reads view {broken[0]!r}, which failed."
+            return ViewOutcome(view, "skipped", since, since, error=error, exit_code=1)
+        try:
+            result = self.lake.refresh(view, self._to(view, pin["until"]))
+            if self.check:
+                verified(self.lake, view)
+        except Exception as error:  # whatever it is, it is this view's alone
+            failed = error
+        until = self._published(view)
+        if failed is None:
+            return ViewOutcome(view, "done", since, until, result)
+        said = str(failed) if isinstance(failed, LakeError) else f"View {view!r}: {type(failed).__name__}: {failed}"
+        return ViewOutcome(view, "failed", since, until, result, said, getattr(failed, "exit_code", 1), passing(failed))
+
+    def _to(self, view: str, pinned: Mapping[str, int]) -> dict[str, int]:
+        """The versions that the view goes to: none older than those that it has read; what views below it answer for is theirs to say."""
+        reads, read = self.lake.reads(view), self._published(view)
+        parents = {table for name in reads if name in self.lake.config.views for table in self._published(name)}
+        return {table: max(number, read.get(table, number)) for table, number in pinned.items() if table in reads and table not in parents}
+
+
+def verified(lake: Lakehouse, view: str) -> None:
+    """Raise NotExactError where the view is not its query's answer."""
+    found = lake.verify(view)
+    if not found.exact:
+        raise NotExactError(
+            f"View {view!r} is NOT exact at {found.snapshot}: {found.missing:,} rows missing, {found.surplus:,} too many. "
+            f'See "lakejoin verify {view}"; "lakejoin rebuild {view}" mends it. Please report it with the view\'s definition.'
+        )
