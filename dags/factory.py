@@ -17,10 +17,11 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Param
 
-from dags.groups import Group, groups
+from dags.groups import Group, groups, refuse_no_cron
 from dags.operators import BackfillOperator, LakejoinOperator, RefreshOperator
 from dags.realtime import CheckHeartbeat, StartRealtime
 from dags.settings import Deployment
+from lake.config import AirflowConfig
 from lake.errors import ConfigError
 
 _AT = "TABLE=VERSION, several with a space between, or one time such as 2026-01-31T12:00"
@@ -61,29 +62,29 @@ def _others(deployment: Deployment) -> Iterator[DAG]:
         plan = BackfillOperator(task_id="plan", deployment=deployment)
         plan >> BackfillOperator(task_id="backfill", deployment=deployment, planned_by="plan")
     yield dag
-    with _dag(deployment, "quality", _cron(settings.quality), "Holds each view against its query, run from scratch.") as dag:
+    with _dag(deployment, "quality", _cron(settings, "quality"), "Holds each view against its query, run from scratch.") as dag:
         read = [deployment.asset(view) for view in views]
-        LakejoinOperator(task_id="verify", deployment=deployment, command=["verify", "--all", "--json"], inlets=read)
+        LakejoinOperator(task_id="verify", deployment=deployment, command=["verify", "--all"], inlets=read)
     yield dag
-    with _dag(deployment, "maintenance", _cron(settings.maintenance), _MAINTENANCE) as dag:
-        LakejoinOperator(task_id="maintain", deployment=deployment, command=["maintain", "--all", "--json"])
+    with _dag(deployment, "maintenance", _cron(settings, "maintenance"), _MAINTENANCE) as dag:
+        LakejoinOperator(task_id="maintain", deployment=deployment, command=["maintain", "--all"])
     yield dag
     if any(view.realtime for view in views.values()):
         with _dag(deployment, "realtime", None, "Starts the real-time paths, detached, where they do not run.") as dag:
             StartRealtime(task_id="start", deployment=deployment)
         yield dag
-        with _dag(deployment, "heartbeat", _cron(settings.heartbeat), "Fails where a real-time path is dead or behind.") as dag:
-            CheckHeartbeat(task_id="check", deployment=deployment)
+        with _dag(deployment, "heartbeat", _cron(settings, "heartbeat"), "Fails where a real-time path is dead or behind.") as dag:
+            CheckHeartbeat(task_id="check", deployment=deployment, retries=0)
         yield dag
 
 
 def _dag(deployment: Deployment, name: str, schedule: Any, doc: str, tags: Any = (), params: Any = None) -> DAG:
-    settings = deployment.config.airflow
+    settings, intervals = deployment.config.airflow, isinstance(schedule, CronDataIntervalTimetable)
     return DAG(
         dag_id=deployment.dag_id(name),
         schedule=schedule,
-        start_date=settings.start_date,
-        catchup=settings.catchup,
+        start_date=settings.start_date if intervals else None,
+        catchup=settings.catchup and intervals,
         max_active_runs=1,
         doc_md=doc,
         params=params,
@@ -98,7 +99,9 @@ def _dag(deployment: Deployment, name: str, schedule: Any, doc: str, tags: Any =
     )
 
 
-def _cron(expression: str | None) -> CronTriggerTimetable | None:
+def _cron(settings: AirflowConfig, name: str) -> CronTriggerTimetable | None:
+    expression = getattr(settings, name)
+    refuse_no_cron(expression, f"`airflow.{name}`")
     return CronTriggerTimetable(expression, timezone="UTC") if expression else None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from croniter import croniter
+
+from dags.reads import reads
 from lake.config import Config
 from lake.errors import ConfigError
-from lake.texts import mentioned
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,10 @@ def _group(config: Config, name: str, views: tuple[str, ...]) -> Group:
     if len(set(asked.values())) > 1:
         shown = ", ".join(f"{view}: {when or 'none'}" for view, when in asked.items())
         raise ConfigError(f"The views of group {name!r} must have one schedule, or one `refresh: changes` ({shown}).")
-    reads = dict.fromkeys(source for view in views for source in mentioned(view, config) if source not in views)
+    refuse_no_cron(config.views[views[0]].schedule, f"Group {name!r}: `schedule`")
     changes = config.views[views[0]].refresh is not None
-    upon = [source for source in reads if source not in _below(config, reads)] if changes else []
+    found = dict.fromkeys(source for view in views for source in _upon(config, view, views))
+    upon = list(found) if changes else []
     for table in upon:
         if table in config.tables and config.tables[table].path is None and config.tables[table].asset is None:
             raise ConfigError(
@@ -49,12 +52,19 @@ def _group(config: Config, name: str, views: tuple[str, ...]) -> Group:
     return Group(name, views, config.views[views[0]].schedule, tuple(upon))
 
 
-def _below(config: Config, sources: Iterable[str]) -> set[str]:
-    """What the views among the sources read in their turn: it starts them, and their changes start what reads them."""
-    found, left = set[str](), [source for source in sources if source in config.views]
+def refuse_no_cron(expression: str | None, where: str) -> None:
+    """Raise ConfigError where this is no cron expression."""
+    if expression is not None and not croniter.is_valid(expression):
+        raise ConfigError(f"{where}: {expression!r} is no cron expression such as '*/5 * * * *' or '@daily'.")
+
+
+def _upon(config: Config, view: str, views: Collection[str]) -> list[str]:
+    """The sources of a view whose changes start it, beside the views that are refreshed with it: not what views that it reads read in their
+    turn, as it starts them, and their changes start this one."""
+    found, below = reads(view, config), set[str]()
+    left = [name for name in found.names if found.sure and name in config.views and name not in views]
     while left:
-        for source in mentioned(left.pop(), config):
-            if source not in found:
-                found.add(source)
-                left += [source] if source in config.views else []
-    return found
+        read = reads(left.pop(), config)
+        left += [name for name in read.names if read.sure and name in config.views and name not in below]
+        below.update(read.names)
+    return [name for name in found.names if name not in below and name not in views]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class LakejoinOperator(SparkSubmitOperator):
         self.deployment, self.command = deployment, list(command)
         settings = deployment.config.airflow
         conf = {**deployment.config.spark, **settings.submit.get("conf", {})}
-        submit = {"application": JOB, "name": "lakejoin", **settings.submit, "conf": conf}
+        submit = {"application": JOB, "name": "lakejoin", "env_vars": deployment.env_vars, **settings.submit, "conf": conf}
         super().__init__(conn_id=settings.conn_id, pool=settings.pool, **submit, **kwargs)
 
     def execute(self, context: Context) -> Any:
@@ -46,7 +46,6 @@ class LakejoinOperator(SparkSubmitOperator):
             failure = error
         told = answer_of(self.deployment.config.runs_path, run)
         answer = told.get("answer") if told != before else None
-        self.log.info("%s", "\n".join(self.said(answer)) or "the application left no answer")
         self.published(context, answer)
         if failure is not None:
             raise _worded(failure, answer)
@@ -63,12 +62,6 @@ class LakejoinOperator(SparkSubmitOperator):
     def arguments(self, context: Context) -> list[str]:
         """The verb and its arguments, in this run."""
         return self.command
-
-    def said(self, answer: Any) -> list[str]:
-        """The answer, as lines for the task's log."""
-        return (
-            [str(line) for line in answer] if isinstance(answer, list) else [f"{name}: {value}" for name, value in (answer or {}).items()]
-        )
 
     def published(self, context: Context, answer: Any) -> None:
         """Tell those who wait for the views."""
@@ -89,10 +82,7 @@ class RefreshOperator(LakejoinOperator):
         run, end = context["dag_run"], context.get("data_interval_end")
         until = ["--until", end.isoformat()] if end is not None and run.run_type in ("scheduled", "backfill") else []
         check = ["--check"] if self.deployment.config.airflow.check_after_refresh else []
-        return ["refresh", *self.views, *until, *check, "--json"]
-
-    def said(self, answer: Any) -> list[str]:
-        return [outcome_line(outcome) for outcome in views_of(answer).values()]
+        return ["refresh", *self.views, *until, *check]
 
     def published(self, context: Context, answer: Any) -> None:
         for view, outcome in views_of(answer).items():
@@ -112,7 +102,7 @@ class BackfillOperator(LakejoinOperator):
 
     def arguments(self, context: Context) -> list[str]:
         form, mode = context["params"], context["params"]["mode"]
-        common = ["backfill", form["view"], "--mode", mode, "--step", str(form["step"]), "--json"]
+        common = ["backfill", form["view"], "--mode", mode, "--step", str(form["step"])]
         if self.planned_by is None:
             return [*common, *_each("--since", form["since"]), *_each("--until", form["until"]), "--dry-run"]
         if form["dry_run"]:
@@ -124,43 +114,15 @@ class BackfillOperator(LakejoinOperator):
             ends += ["--publish"] if form["publish"] else []
         return [*common, *ends]
 
-    def said(self, answer: Any) -> list[str]:
-        return [step_line(step) for step in (answer or {}).get("steps", [])]
-
 
 def views_of(answer: Any) -> dict[str, dict[str, Any]]:
     """What came of each view in a refresh."""
     return dict(answer.get("views", {})) if isinstance(answer, dict) else {}
 
 
-def outcome_line(outcome: Mapping[str, Any]) -> str:
-    """What came of one view, in a line."""
-    result = outcome["result"]
-    if outcome["state"] != "done" or result is None:
-        return f"{outcome['view']}: {outcome['state']}: {outcome['error']}"
-    reason = f" ({result['reason']})" if result["reason"] else ""
-    rows = f"+{result['rows_inserted']:,} -{result['rows_deleted']:,} rows in {result['seconds']:.1f} s"
-    return f"{outcome['view']}: {result['mode']}{reason}, {rows}, now at {_versions(outcome['until'])}"
-
-
-def step_line(step: Mapping[str, Any]) -> str:
-    """One interval of a backfill: what it was thought to be, beside what it was."""
-    start = f"({_versions(step['since'])}] → " if step["since"] else "built at "
-    planned = f"{start}{_versions(step['until'])}: {step['commits']:,} commits, some {step['rows']:,} changed rows"
-    made = step["result"]
-    if made is None:
-        return f"{planned}; {'there already' if step['done'] else 'to make'}"
-    read = "" if made["changes_read"] is None else f", {made['changes_read']:,} changes read"
-    return f"{planned}; made: {made['mode']}{read}, +{made['rows_inserted']:,} -{made['rows_deleted']:,} rows in {made['seconds']:.1f} s"
-
-
 def _each(option: str, text: str | None) -> list[str]:
     """`bid=10 auction=3` as an option for each."""
     return [f"{option}={part}" for part in re.split(r"[,\s]+", text.strip()) if part] if text else []
-
-
-def _versions(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{table}@{number}" for table, number in numbers.items())
 
 
 def _worded(failure: AirflowException, answer: Any) -> AirflowException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ class StartRealtime(LakejoinOperator):
     worker does not end. Skips where all run."""
 
     def __init__(self, *, deployment: Deployment, **kwargs: Any) -> None:
-        submit = {"track_driver_via_k8s_api": True, "yarn_track_via_rm_api": True} if _in_cluster(deployment) else {}
+        submit = {"track_driver_via_k8s_api": True, "yarn_track_via_rm_api": True} if deployment.in_cluster else {}
         super().__init__(deployment=deployment, command=["realtime", "--all", "--json"], **submit, **kwargs)
 
     def execute(self, context: Context) -> Any:
@@ -38,14 +39,17 @@ class StartRealtime(LakejoinOperator):
         self.conf = {**(self.conf or {}), **_NOT_WAITED_FOR}
         self.with_delta()
         hook = self._get_hook()
-        if _in_cluster(self.deployment):
+        if self.deployment.in_cluster:
             hook.submit(self.application)
             return None
         log = Path(conf.get_mandatory_value("logging", "base_log_folder")) / f"{self.deployment.dag_id('realtime')}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w") as out:
             command = hook._build_spark_submit_command(self.application)  # what the hook would run, and wait for
-            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+            env = {**os.environ, **self.deployment.env_vars}
+            process = subprocess.Popen(
+                command, env=env, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
+            )
         self._until_running(process, log)
         return {"process": process.pid, "log": str(log)}
 
@@ -112,7 +116,3 @@ def _signs(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _because(said: Mapping[str, Any]) -> str:
     return f": {said['error']}" if said.get("error") else ""
-
-
-def _in_cluster(deployment: Deployment) -> bool:
-    return bool(deployment.config.airflow.submit.get("deploy_mode") == "cluster")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +40,16 @@ class Deployment:
     def options(self) -> list[str]:
         """The command's options before its verb."""
         return ["--config", self.file, *(["--env", self.env] if self.env else [])]
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether the driver runs on the cluster, not beside the worker."""
+        return bool(self.config.airflow.submit.get("deploy_mode") == "cluster")
+
+    @property
+    def env_vars(self) -> dict[str, str]:
+        """A driver beside the worker runs in the worker's Python, whatever `python3` is on its path."""
+        return {} if self.in_cluster else {"PYSPARK_DRIVER_PYTHON": sys.executable}
 
     def dag_id(self, *parts: str) -> str:
         return "_".join([self.config.airflow.prefix, *parts])

@@ -191,24 +191,24 @@ def explain(
 
 @app.command(epilog="Examples: lakejoin verify q20 | lakejoin verify --all --json")
 def verify(context: typer.Context, view: OptionalView = None, all_views: All = False, as_json: Json = False) -> None:
-    """Compare a view with its query run from scratch at its snapshot. Exit code 1 where they differ, 3 where it can't be known."""
+    """Compare a view with its query run from scratch at its snapshot. Exit code 1 where they differ, 3 where it can't be known.
+
+    With --all, a view that can't be verified does not keep the others from it.
+    """
     with _answering(context) as answer:
         opened = answer.lake()
-        views = list(opened.config.views) if all_views else [_required(view)]
-        found = [_working(f"verifying {v}", partial(opened.verify, v)).sampled(opened.config.samples) for v in views]
-        answer.keep([d.to_json() for d in found])
-        if as_json:
-            console.print_json([d.to_json() for d in found])
-        else:
-            for d in found:
-                text = f"exact: {d.rows:,} rows at {d.snapshot}"
-                if not d.exact:
-                    text = f"NOT exact at {d.snapshot}: {d.missing:,} rows missing, {d.surplus:,} too many (of {d.rows:,})"
-                console.out.print(f"{d.view}: {text}", markup=False)
-                for sample in d:
-                    console.out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
-        if any(not d.exact for d in found):
-            raise typer.Exit(1)
+        found, failed = list[Any](), dict[str, LakeError]()
+        for name in opened.config.views if all_views else [_required(view)]:
+            try:
+                found.append(_working(f"verifying {name}", partial(opened.verify, name)).sampled(opened.config.samples))
+            except LakeError as error:
+                if not all_views:
+                    raise
+                failed[name] = error
+        answer.keep(console.print_differences(found, failed, as_json))
+        code = 1 if any(not d.exact for d in found) else max((error.exit_code for error in failed.values()), default=0)
+        if code:
+            raise typer.Exit(code)
 
 
 @app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json")

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lake.results import BackfillResult, BackfillStep, Maintenance, RefreshResult, RunResult, SourceStatus, ViewOutcome
+from lake.results import BackfillResult, BackfillStep, Differences, Maintenance, RefreshResult, RunResult, SourceStatus, ViewOutcome
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False, soft_wrap=True)
@@ -52,7 +52,7 @@ def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any
     """Views by source, real-time paths by view (what each said last), and hints."""
     print_table(
         ["view", "source", "published", "newest", "lag", "expires in", "changes from"],
-        [[r.view, r.source, _dash(r.published), str(r.newest), _dash(r.lag), _days(r.expires_in), r.way] for r in rows],
+        [[r.view, r.source, _dash(r.published), _dash(r.newest), _dash(r.lag), _days(r.expires_in), r.way] for r in rows],
     )
     if paths:
         print_table(
@@ -85,11 +85,29 @@ def print_backfill(found: BackfillResult, as_json: bool) -> None:
         did = "there" if step.done else "to make"
         if made is not None:
             did = f"{made.mode}, +{made.rows_inserted:,} -{made.rows_deleted:,} rows"
-        seconds = f"{made.seconds:.1f} s" if made else ""
-        rows.append([versions(step.until), f"{step.commits:,}", f"{step.rows:,}", did, seconds])
-    print_table(["until", "commits", "rows changed (estimate)", found.view, "took"], rows)
+        read = "" if made is None or made.changes_read is None else f"{made.changes_read:,}"
+        rows.append([versions(step.until), f"{step.commits:,}", f"{step.rows:,}", read, did, f"{made.seconds:.1f} s" if made else ""])
+    print_table(["until", "commits", "rows changed (estimate)", "read", found.view, "took"], rows)
     if found.published is not None:
         print_results([found.published], as_json=False)
+
+
+def print_differences(found: Sequence[Differences], failed: Mapping[str, Exception], as_json: bool) -> list[dict[str, Any]]:
+    """A line a view, with rows that differ, and what kept others from being compared; returns all of it as JSON."""
+    told = [*(d.to_json() for d in found), *({"view": view, "error": str(error)} for view, error in failed.items())]
+    if as_json:
+        print_json(told)
+        return told
+    for d in found:
+        text = f"exact: {d.rows:,} rows at {d.snapshot}"
+        if not d.exact:
+            text = f"NOT exact at {d.snapshot}: {d.missing:,} rows missing, {d.surplus:,} too many (of {d.rows:,})"
+        out.print(f"{d.view}: {text}", markup=False)
+        for sample in d:
+            out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
+    for view, error in failed.items():
+        errors.print(f"{view}: can't be verified: {error}", markup=False)
+    return told
 
 
 def print_maintenance(found: Maintenance, as_json: bool) -> None:

@@ -418,6 +418,9 @@ class Lakehouse:
         return current
 
     def _status(self, view: str) -> list[SourceStatus]:
+        reads = self.reads(view)
+        if any(name in self.config.views and self.table_log(name) is None for name in reads):
+            return [SourceStatus(view, name, None, None, None, None, "a view below it is yet to be built", "") for name in reads]
         with self._opened(view) as state:
             _, inputs = self._prepare(view, state)
             current = published(state.spark, self._view_table(view))

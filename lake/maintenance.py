@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from lake.deltafolder import names_below
 from lake.deltalog import Log, Pinned
-from lake.errors import SourceError, TargetError
+from lake.errors import LakeError, SourceError, TargetError
 from lake.inputs import ViewPath
 from lake.results import Maintained, SourceStatus
 from lake.session import vacuuming
@@ -57,10 +57,10 @@ def readers(paths: Sequence[Views], views: Iterable[str]) -> dict[str, dict[Tabl
 
 
 def known_status(lake: Views, view: str) -> list[SourceStatus]:
-    """The view's status; none where somebody else wrote its table, so that what it has read is not known."""
+    """The view's status; none where it can't be had: its next refresh says why."""
     try:
         return lake.status(view)
-    except TargetError:
+    except LakeError:
         return []
 
 

@@ -150,13 +150,13 @@ class Differences:
 
 @dataclass(frozen=True)
 class SourceStatus:
-    """One source of one view. `lag`: versions to read; `expires_in`: seconds until the first of them may be gone, None
-    where none is waiting; `way`: how its changes are read."""
+    """One source of one view. `newest`: None where it is a view that is yet to be built; `lag`: versions to read; `expires_in`: seconds
+    until the first of them may be gone, None where none is waiting; `way`: how its changes are read."""
 
     view: str
     source: str
     published: int | None
-    newest: int
+    newest: int | None
     lag: int | None
     expires_in: float | None
     way: str

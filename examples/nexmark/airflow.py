@@ -50,7 +50,7 @@ def configuration(home: Path) -> dict[str, object]:
     """The demo's lakejoin.yml: q20 and a view on it follow their sources' changes, another one goes by the clock."""
     settings = yaml.safe_load(_CONFIG.read_text())
     views = {"q20": {**settings["views"]["q20"], "group": "bids", "refresh": "changes", "realtime": True}, **_VIEWS}
-    return {**settings, "root": str(home / "lake"), "views": views, "airflow": {"poll_seconds": 2}}
+    return {**settings, "root": str(home / "lake"), "views": views, "airflow": {"poll_seconds": 2, "heartbeat": None}}
 
 
 def make_lake(home: Path, events: int, seed: int) -> None:

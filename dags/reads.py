@@ -1,0 +1,61 @@
+"""Which tables and views a view reads, from its text alone: parsing a DAG file must start no JVM."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from lake.config import Config
+from lake.texts import one_query, query_text
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The tables and views that a view reads; at worst some more tables, and where it is not `sure` some more views."""
+
+    names: tuple[str, ...]
+    sure: bool = True
+
+
+def reads(name: str, config: Config) -> Reads:
+    """What a view reads: of a query the names where relations stand, of a function its parameters (all tables where its source can't be
+    found). Raises ConfigError where the text can't be read."""
+    view = config.view(name)
+    others = [n for n in [*config.tables, *config.views] if n != name]
+    if view.function is not None:
+        asked = _parameters(view.function, config.directory)
+        return Reads(tuple(n for n in others if n in (config.tables if asked is None else asked)))
+    text = query_text(view, config)
+    words = {word.lower() for word in re.findall(r"\w+", text)}
+    found = Reads(tuple(n for n in others if n.lower() in words))
+    if not any(n in config.views for n in found.names):
+        return found  # a table too many starts a refresh that finds nothing to do
+    relations = _relations(text)
+    return Reads(found.names, sure=False) if relations is None else Reads(tuple(n for n in others if n.lower() in relations))
+
+
+def _relations(text: str) -> set[str] | None:
+    """The tables that a query names, as it resolves names; None where it can't be told here (Spark says what is wrong with it)."""
+    import sqlglot  # half a second, for those only whose views read views
+    from sqlglot import exp
+    from sqlglot.optimizer.scope import traverse_scope
+
+    try:
+        scopes = traverse_scope(sqlglot.parse_one(one_query(text), dialect="spark"))
+    except sqlglot.errors.SqlglotError:
+        return None
+    return {source.name.lower() for scope in scopes for source in scope.sources.values() if isinstance(source, exp.Table)}
+
+
+def _parameters(function: str, directory: Path) -> list[str] | None:
+    """A function's parameters, read from its source beside the configuration; None where it is not there."""
+    module, _, wanted = function.partition(":")
+    file = directory / Path(*module.split(".")).with_suffix(".py")
+    if not file.is_file():
+        return None
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == wanted:
+            return [argument.arg for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
+    return None

@@ -1,0 +1,170 @@
+"""A run goes to one snapshot, decided once: whatever is tried again, whichever view fails, whoever was there before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import lake.lakehouse as lakehouse
+from lake.cli import app
+from lake.errors import ConcurrencyError
+from lake.results import RunResult, ViewOutcome
+from lake.runs import GroupRefresh, Run
+from tests.lakes import TestLake, multiset
+
+
+@pytest.fixture
+def group(lake: TestLake) -> TestLake:
+    """Two tables, a view on each, a view on both, and a view on that one."""
+    lake.table("a", "SELECT * FROM VALUES (1, 10), (2, 20), (2, 20), (NULL, 30) t(id, n)")
+    lake.table("b", "SELECT * FROM VALUES (1, 'x'), (2, 'y') t(id, s)")
+    lake.view("av", "SELECT id, 100 / n AS part FROM a")
+    lake.view("bv", "SELECT id, s FROM b")
+    lake.view("both", "SELECT a.id, a.n, b.s FROM a LEFT JOIN b ON a.id = b.id")
+    lake.view("top", "SELECT s, count(*) AS rows FROM both GROUP BY s")
+    return lake
+
+
+def refreshed(lake: TestLake, name: str | None, *views: str, until: Any = None, check: bool = False) -> RunResult:
+    told: list[ViewOutcome] = []
+    found = GroupRefresh(lake.open, views, until, check, told.append).run(Run(lake.open, name) if name else None)
+    assert tuple(told) == found.outcomes
+    return found
+
+
+def by_view(found: RunResult) -> dict[str, ViewOutcome]:
+    return {outcome.view: outcome for outcome in found.outcomes}
+
+
+def mode(outcome: ViewOutcome) -> str:
+    assert outcome.result is not None
+    return outcome.result.mode
+
+
+def answer(lake: TestLake, name: str) -> Any:
+    """What a scheduler reads, without Spark."""
+    return json.loads((lake.folder / "views" / "_lakejoin" / "runs" / f"{name}.json").read_text())["answer"]
+
+
+def test_views_are_refreshed_after_those_that_they_read_and_to_one_snapshot(group: TestLake) -> None:
+    found = refreshed(group, "first", "top", "both", "av")
+    assert [outcome.view for outcome in found.outcomes] == ["both", "top", "av"]
+    assert all((outcome.since, outcome.until.get("a")) == ({}, 0) for outcome in found.outcomes)
+    assert answer(group, "first") == json.loads(json.dumps(found.to_json()))
+    assert found.exit_code == 0
+
+
+def test_a_later_try_goes_to_the_snapshot_of_the_first(group: TestLake) -> None:
+    refreshed(group, "before", "both")
+    group.sql("INSERT INTO {a} VALUES (3, 5)")
+    run = Run(group.open, "scheduled__2026-01-01T00:00:00+00:00")
+    run.pinned(lambda: {"until": {"a": 1, "b": 0}, "before": {"both": {"a": 0, "b": 0}}})  # and then the first try was killed
+    group.sql("INSERT INTO {a} VALUES (4, 5)", "DELETE FROM {b} WHERE id = 1")
+    for expected in ("incremental", "none"):
+        outcome = by_view(refreshed(group, "scheduled__2026-01-01T00:00:00+00:00", "both"))["both"]
+        assert mode(outcome) == expected
+        assert (outcome.since, outcome.until) == ({"a": 0, "b": 0}, {"a": 1, "b": 0})  # the second try still tells what the run published
+    assert dict(group.open.stamp("both").snapshot) == {"a": 1, "b": 0}  # type: ignore[union-attr]
+    assert by_view(refreshed(group, "next", "both"))["both"].until == {"a": 2, "b": 1}
+    group.assert_exact("both")
+
+
+def test_an_interval_older_than_what_is_published_changes_nothing_and_says_so(group: TestLake) -> None:
+    group.sql("INSERT INTO {a} VALUES (3, 5)", "INSERT INTO {b} VALUES (3, 'z')")
+    refreshed(group, None, "both")
+    outcome = by_view(refreshed(group, "old", "both", until={"a": 0, "b": 0}))["both"]
+    assert (outcome.state, mode(outcome)) == ("done", "none")
+    assert outcome.since == outcome.until == {"a": 1, "b": 1}
+
+
+def test_no_table_of_a_view_moves_back_while_another_moves_on(group: TestLake) -> None:
+    group.sql("INSERT INTO {a} VALUES (3, 5)")
+    refreshed(group, None, "both")
+    group.sql("INSERT INTO {b} VALUES (3, 'z')")
+    outcome = by_view(refreshed(group, "mixed", "both", until={"a": 0, "b": 1}))["both"]
+    assert outcome.until == {"a": 1, "b": 1}
+    group.assert_exact("both")
+
+
+def test_one_views_failure_stops_those_that_read_it_and_no_others(group: TestLake) -> None:
+    group.view("on_av", "SELECT part FROM av")
+    refreshed(group, None, "av", "on_av", "bv")
+    group.sql("INSERT INTO {a} VALUES (5, 0)", "INSERT INTO {b} VALUES (5, 'v')")
+    found = refreshed(group, "failing", "on_av", "bv", "av")
+    outcomes = by_view(found)
+    assert [(outcomes[v].state, outcomes[v].exit_code) for v in ("av", "on_av", "bv")] == [("failed", 2), ("skipped", 1), ("done", 0)]
+    assert "DIVIDE_BY_ZERO" in outcomes["av"].error
+    assert "it reads view 'av', which failed" in outcomes["on_av"].error
+    assert outcomes["av"].since == outcomes["av"].until == {"a": 0}
+    assert answer(group, "failing")["views"]["on_av"]["state"] == "skipped"
+    assert found.exit_code == 2
+    group.sql("DELETE FROM {a} WHERE n = 0")
+    assert refreshed(group, "mended", "on_av", "bv", "av").exit_code == 0
+
+
+def test_a_view_beside_a_view_that_it_reads_follows_that_one(group: TestLake) -> None:
+    group.view("diamond", "SELECT t.rows, a.id FROM top t JOIN a ON t.rows = a.id")
+    refreshed(group, None, "both", "top", "diamond")
+    group.sql("INSERT INTO {a} VALUES (2, 7)")
+    outcome = by_view(refreshed(group, "alone", "diamond"))["diamond"]
+    assert (outcome.state, outcome.until) == ("done", {"a": 0, "b": 0})
+    assert by_view(refreshed(group, "together", "both", "top", "diamond"))["diamond"].until == {"a": 1, "b": 0}
+    assert group.open.verify("diamond").exact
+
+
+def test_what_may_pass_is_told_apart_from_what_has_to_be_mended(group: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: Any) -> Any:
+        raise ConcurrencyError("others were first")
+
+    monkeypatch.setattr(group.open, "refresh", lost)
+    assert by_view(refreshed(group, "raced", "bv"))["bv"].again
+    monkeypatch.setattr(group.open, "refresh", lambda *_: 1 / 0)
+    outcome = by_view(refreshed(group, "odd", "bv"))["bv"]
+    assert (outcome.error, outcome.exit_code, outcome.again) == ("View 'bv': ZeroDivisionError: division by zero", 1, True)
+    monkeypatch.undo()
+    group.view("bv", "SELECT id, upper(s) AS s FROM b")
+    refreshed(group, None, "bv")
+    group.view("bv", "SELECT id, lower(s) AS s FROM b")
+    assert not by_view(refreshed(group, "changed", "bv"))["bv"].again
+
+
+def test_a_view_that_is_not_exact_fails_the_run_that_checks(group: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refreshed(group, "fine", "bv", check=True).exit_code == 0
+    monkeypatch.setattr(lakehouse.verify, "from_scratch", lambda spark, *_: spark.sql("SELECT 1 AS id, 'x' AS s"))
+    found = by_view(refreshed(group, "wrong", "bv", check=True))["bv"]
+    assert (found.state, found.exit_code, found.again) == ("failed", 1, False)
+    assert "NOT exact at b@0: 0 rows missing, 1 too many" in found.error
+
+
+def test_the_command_keeps_its_answer_and_its_error_under_the_runs_name(
+    group: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(group.config))
+    monkeypatch.setattr(lakehouse, "make_session", lambda settings: group.spark)
+
+    def run(name: str, *arguments: str) -> Any:
+        return CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "--run", name, *arguments])
+
+    assert run("r1", "refresh", "bv", "both").exit_code == 0
+    assert answer(group, "r1")["views"]["both"]["until"] == {"a": 0, "b": 0}
+    assert run("r2", "backfill", "both", "--since", "a=0", "--dry-run").exit_code == 0
+    assert [step["until"] for step in answer(group, "r2")["steps"]] == [{"a": 0, "b": 0}]
+    failed = run("r3", "backfill", "both", "--since", "a=7")
+    assert (failed.exit_code, answer(group, "r3")["again"]) == (2, False)
+    assert answer(group, "r3")["error"] in failed.stderr.replace("\n", " ")
+    assert run("r4", "maintain", "--all").exit_code == 0
+    assert {table["table"] for table in answer(group, "r4")["tables"]} == {"bv", "both"}
+    unbuilt = run("r5", "verify", "--all")
+    assert unbuilt.exit_code == 2
+    assert "both: exact" in unbuilt.stdout
+    assert "av: can't be verified: View 'av' has not been built yet" in unbuilt.stderr
+    assert len(answer(group, "r5")) == 4
+    assert run("r6", "status").exit_code == 0
+    assert run("r7", "backfill", "both", "--mode", "catch-up", "--since", "a=0").exit_code == 2
+    assert run("r8", "backfill", "both", "--mode", "rebuild").exit_code == 0
+    assert multiset(group.open.read("both")) == group.truth("both")
