@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from enum import StrEnum
 
 import typer
+
+
+class Mode(StrEnum):
+    """What a backfill makes: the past beside the view, or the view itself, in steps or at once."""
+
+    replay = "replay"
+    catch_up = "catch-up"
+    rebuild = "rebuild"
+
+
+class Kind(StrEnum):
+    """What keeps a real-time path running."""
+
+    systemd = "systemd"
+    kubernetes = "kubernetes"
 
 
 def until_of(values: list[str] | None) -> dict[str, int] | str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from lake import console
-from lake.arguments import moment, step_of, until_of, versions
+from lake.arguments import Kind, Mode, moment, step_of, until_of, versions
 from lake.errors import LakeError
 from lake.logs import set_up_logs
 
@@ -106,14 +105,6 @@ def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Js
     with _answering(context) as answer:
         opened = answer.lake()
         console.print_results([_working(f"rebuilding {view}", lambda: opened.rebuild(view, until_of(until)))], as_json)
-
-
-class Mode(StrEnum):
-    """What a backfill makes."""
-
-    replay = "replay"
-    catch_up = "catch-up"
-    rebuild = "rebuild"
 
 
 @app.command(
@@ -235,10 +226,17 @@ def realtime(
     reset: Annotated[bool, typer.Option("--reset", help="Start again from the rows that the strong path published last.")] = False,
     metrics_port: Annotated[int | None, typer.Option("--metrics-port", help="Answer Prometheus there (0: a free port).")] = None,
     metrics_address: Annotated[str, typer.Option("--metrics-address", help="The address to answer Prometheus at.")] = "127.0.0.1",
+    rendered: Annotated[Kind | None, typer.Option("--render", help="Print what keeps it running: a unit, or a manifest.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each batch.")] = False,
 ) -> None:
     """Keep a view's real-time table within seconds of its sources, until stopped (SIGTERM, Ctrl-C) after the batch under way."""
     with _answering(context) as answer:
+        if rendered is not None:
+            from lake.realtime.render import render
+
+            named = None if all_views else _required(view)
+            print(render(rendered, context.obj.config, context.obj.env, named, metrics_port))
+            return
         from lake.realtime import command
 
         opened = answer.lake()

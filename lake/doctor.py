@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -12,10 +15,11 @@ from typing import Any
 from urllib.parse import urlparse
 
 from lake import preflight
-from lake.config import Config
+from lake.config import AirflowConfig, Config
 from lake.config_file import load
 from lake.errors import LakeError
 
+_AIRFLOW_ANSWERS_WITHIN = 60
 _WANTED = {"pyspark": "4.2.", "delta-spark": "4.4."}
 _SAFE_SCHEMES = frozenset({"", "file", "hdfs", "abfs", "abfss", "wasbs", "gs", "dbfs", "viewfs"})
 
@@ -43,7 +47,8 @@ def examine(config_path: Path, env: str | None) -> list[Finding]:
     findings.append(Finding("configuration", True, f"{config_path}: {len(config.tables)} tables, {len(config.views)} views"))
     if all(f.ok for f in findings):
         findings += _lake(config)
-    return findings
+    scheduled = config.airflow != AirflowConfig() or any(view.schedule or view.refresh for view in config.views.values())
+    return [*findings, *(_airflow(config.airflow) if scheduled else ())]
 
 
 def _machine() -> Iterator[Finding]:
@@ -85,6 +90,29 @@ def _lake(config: Config) -> Iterator[Finding]:
         yield Finding("target", True, f"{config.target}: a catalog's schema, whose commits the catalog keeps safe")
     else:
         yield _target(lake, config, path.rsplit("/", 1)[0])
+
+
+def _airflow(settings: AirflowConfig) -> Iterator[Finding]:
+    """What the DAGs need of the Airflow that is installed beside this Python, asked by its own command."""
+    command = str(Path(sys.executable).with_name("airflow"))
+    asked = ("pools", "list"), ("connections", "list")
+    try:
+        pools, connections = (_listed(command, *words) for words in asked)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        yield Finding("Airflow", True, "not installed here, or its database can't be reached: pool and connection not examined")
+        return
+    there = settings.pool in {pool["pool"] for pool in pools}
+    remedy = f'Run: airflow pools set {settings.pool} 1 "Spark applications at a time"'
+    yield Finding(f"Airflow's pool {settings.pool}", there, "there" if there else "missing: its tasks would wait for ever", remedy)
+    variable = f"AIRFLOW_CONN_{settings.conn_id.upper()}"
+    there = variable in os.environ or settings.conn_id in {connection["conn_id"] for connection in connections}
+    remedy = f"Run: airflow connections add {settings.conn_id} --conn-type spark --conn-host 'local[*]' (or spark://..., yarn, k8s://...)"
+    yield Finding(f"Airflow's connection {settings.conn_id}", there, "there" if there else "missing", remedy)
+
+
+def _listed(*command: str) -> list[dict[str, str]]:
+    found = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, timeout=_AIRFLOW_ANSWERS_WITHIN).stdout
+    return list(json.loads(found[found.index("[{") :])) if "[{" in found or "[]" not in found else []
 
 
 def _target(lake: Any, config: Config, folder: str) -> Finding:

@@ -35,7 +35,7 @@ LAYERS = (
     {"refresh", "backfill", "maintenance"},
     {"lakehouse"},
     {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor", "console", "runs", "arguments"},
-    {"realtime.metrics"},
+    {"realtime.metrics", "realtime.render"},
     {"realtime.run"},
     {"realtime.command"},
     {"cli"},

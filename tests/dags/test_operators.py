@@ -1,0 +1,193 @@
+"""What a task asks of the lakejoin command, what it makes of the answer, and how a failure reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import AssetAlias
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from dags.factory import airflow_dags
+from dags.operators import JOB, BackfillOperator, LakejoinOperator, RefreshOperator
+from dags.realtime import CheckHeartbeat, StartRealtime
+from dags.settings import Deployment
+from tests.dags.conftest import JOIN
+
+Written = Callable[..., Path]
+DONE = {"state": "done", "since": {"bid": 1}, "until": {"bid": 2}, "error": "", "again": False}
+RESULT = {"mode": "incremental", "rows_inserted": 3, "rows_deleted": 1}
+
+
+class Events(dict[str, Any]):
+    """The asset events that a task sends, by alias."""
+
+    def __missing__(self, alias: AssetAlias) -> Any:
+        return SimpleNamespace(add=lambda asset, extra: self.__setitem__(asset.name, extra))
+
+
+def context(run_type: str = "manual", end: datetime | None = None, **more: Any) -> Any:
+    task = SimpleNamespace(dag_id="lakejoin_refresh_v", xcom_pull=lambda task_ids: more.pop("planned"))
+    run = SimpleNamespace(run_type=run_type)
+    return {"ti": task, "dag_run": run, "run_id": "manual__1+00:00", "data_interval_end": end, "outlet_events": Events(), **more}
+
+
+@pytest.fixture
+def deployment(written: Written) -> Deployment:
+    return Deployment.of(written({"v": {"query": JOIN, "realtime": True}, "w": {"query": "SELECT id FROM v"}}))
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
+    """Stands for spark-submit: leaves an answer, or fails as it does; remembers what it was asked."""
+
+    def stand_in(deployment: Deployment, answer: Any = None, error: str | None = None) -> list[list[str]]:
+        asked: list[list[str]] = []
+
+        def execute(self: LakejoinOperator, context: Any) -> None:
+            asked.append(list(self.application_args or []))
+            if answer is not None:
+                file = Path(deployment.config.runs_path, f"{asked[-1][asked[-1].index('--run') + 1]}.json")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps({"told": str(time.time()), "answer": answer}))
+            if error is not None:
+                raise AirflowException(error)
+
+        monkeypatch.setattr(SparkSubmitOperator, "execute", execute)
+        return asked
+
+    return stand_in
+
+
+def refresh(deployment: Deployment, *views: str) -> RefreshOperator:
+    return RefreshOperator(task_id="refresh", deployment=deployment, views=views)
+
+
+def test_a_scheduled_run_goes_to_the_end_of_its_interval_and_any_other_to_what_is_newest(deployment: Deployment) -> None:
+    end = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    task = refresh(deployment, "v", "w")
+    assert task.arguments(context("scheduled", end)) == ["refresh", "v", "w", "--until", "2026-05-01T12:00:00+00:00"]
+    assert task.arguments(context("backfill", end)) == ["refresh", "v", "w", "--until", "2026-05-01T12:00:00+00:00"]
+    for run_type in ("manual", "asset_triggered"):
+        assert task.arguments(context(run_type, end)) == ["refresh", "v", "w"]
+
+
+def test_the_task_returns_the_answer_and_sends_an_event_for_what_was_published(deployment: Deployment, submitted: Any) -> None:
+    views = {"v": {**DONE, "result": RESULT}, "w": {**DONE, "until": {"bid": 1}, "result": {**RESULT, "mode": "none"}}}
+    asked = submitted(deployment, {"views": views})
+    at = context()
+    task = refresh(deployment, "v", "w")
+    assert task.execute(at) == {"views": views}
+    assert asked == [["--config", deployment.file, "--run", "lakejoin_refresh_v.refresh.manual__1_00_00", "refresh", "v", "w"]]
+    assert at["outlet_events"] == {"lakejoin/v": {"view": "v", "since": {"bid": 1}, "snapshot": {"bid": 2}, **RESULT}}
+    assert (task.application, task.env_vars) == (JOB, {"PYSPARK_DRIVER_PYTHON": sys.executable})
+    assert Path(JOB).is_file()
+    assert task.jars or task.packages
+
+
+def test_what_was_published_before_the_failure_is_told_all_the_same(deployment: Deployment, submitted: Any) -> None:
+    failed = {"state": "failed", "since": {}, "until": {}, "result": None, "error": "View 'w': DIVIDE_BY_ZERO", "again": False}
+    submitted(deployment, {"views": {"v": {**DONE, "result": None}, "w": failed}}, error="Cannot execute: ... Error code is: 2.")
+    at = context()
+    with pytest.raises(AirflowFailException, match=r"^View 'w': DIVIDE_BY_ZERO$"):
+        refresh(deployment, "v", "w").execute(at)
+    assert at["outlet_events"]["lakejoin/v"]["mode"] is None  # an earlier try published it, and was killed
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "kind", "text"),
+    [
+        ({"error": "bid version 4 can no longer be read", "again": False}, "Error code is: 3", AirflowFailException, "bid version 4"),
+        ({"error": "Other writers won", "again": True}, "Error code is: 2", AirflowException, "Other writers won"),
+        (None, "Cannot execute ... lakejoin: x.yml, line 3: no view 'w'\nmore", AirflowFailException, "x.yml, line 3: no view 'w'"),
+        (None, "Cannot execute: killed. Error code is: -9.", AirflowException, "Error code is: -9"),
+    ],
+)
+def test_a_failure_reads_as_lakejoin_says_it_and_is_tried_again_only_where_that_may_help(
+    deployment: Deployment, submitted: Any, answer: Any, error: str, kind: type[Exception], text: str
+) -> None:
+    submitted(deployment, answer, error)
+    with pytest.raises(AirflowException, match=text) as raised:
+        LakejoinOperator(task_id="verify", deployment=deployment, command=["verify", "--all"]).execute(context())
+    assert type(raised.value) is kind
+
+
+def test_an_answer_of_an_earlier_try_is_not_taken_for_this_ones(deployment: Deployment, submitted: Any) -> None:
+    task = LakejoinOperator(task_id="maintain", deployment=deployment, command=["maintain", "--all"])
+    submitted(deployment, {"error": "of the first try", "again": True}, "Error code is: 2")
+    with pytest.raises(AirflowException, match="of the first try"):
+        task.execute(context())
+    submitted(deployment, None, "Error code is: -9.")
+    with pytest.raises(AirflowException, match="Error code is: -9"):
+        task.execute(context())
+
+
+FORM = {"view": "v", "mode": "replay", "since": "bid=3, auction=1", "until": None, "step": "2", "publish": True, "dry_run": False}
+PLAN = {"steps": [{"until": {"bid": 3, "auction": 1}}, {"until": {"bid": 9, "auction": 4}}]}
+
+
+def test_a_backfill_is_planned_first_and_then_made_over_just_that_range(deployment: Deployment) -> None:
+    plan = BackfillOperator(task_id="plan", deployment=deployment)
+    common = ["backfill", "v", "--mode", "replay", "--step", "2"]
+    assert plan.arguments(context(params=FORM)) == [*common, "--since=bid=3", "--since=auction=1", "--dry-run"]
+    make = BackfillOperator(task_id="backfill", deployment=deployment, planned_by="plan")
+    ends = ["--until=bid=9", "--until=auction=4", "--since=bid=3", "--since=auction=1", "--publish"]
+    assert make.arguments(context(params=FORM, planned=PLAN)) == [*common, *ends]
+    again = {**FORM, "mode": "catch-up", "since": None}
+    assert make.arguments(context(params=again, planned=PLAN))[6:] == ["--until=bid=9", "--until=auction=4"]
+    with pytest.raises(AirflowSkipException, match="dry run"):
+        make.arguments(context(params={**FORM, "dry_run": True}))
+
+
+def sign(deployment: Deployment, **said: Any) -> None:
+    """What a real-time path says of itself, in its lease."""
+    folder = Path(f"{deployment.config.view_path('v')}__realtime", "_lakejoin")
+    folder.mkdir(parents=True, exist_ok=True)
+    own = {"state": "running", "renewed": time.time(), "host": socket.gethostname(), "process": os.getpid()}
+    (folder / "lease-00000001.json").write_text(json.dumps({**own, **said}))
+
+
+def checked(deployment: Deployment) -> None:
+    CheckHeartbeat(task_id="check", deployment=deployment).execute(context())
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({"state": "failed", "error": "the feed has a gap"}, "'v' has failed: the feed has a gap. Run the DAG lakejoin_realtime"),
+        ({"state": "stopped"}, "'v' has stopped"),
+        ({"renewed": 0}, r"is dead: no sign of process \d+ on .* for \d+ days"),
+        ({"latency_seconds": {"p95": 900.0}, "backlog_versions": 40}, "is behind: 40 versions wait, and 95 % of changes took up to 900 s"),
+    ],
+)
+def test_a_real_time_path_that_is_dead_or_behind_fails_the_check(deployment: Deployment, said: Any, text: str) -> None:
+    with pytest.raises(AirflowException, match="has never run"):
+        checked(deployment)
+    sign(deployment, latency_seconds={"p95": 900.0}, backlog_versions=0)  # late once, and done with it
+    checked(deployment)
+    sign(deployment, **said)
+    with pytest.raises(AirflowException, match=text):
+        checked(deployment)
+
+
+def test_real_time_paths_that_run_are_not_started_again(deployment: Deployment) -> None:
+    sign(deployment)
+    with pytest.raises(AirflowSkipException, match="run"):
+        StartRealtime(task_id="start", deployment=deployment).execute(context())
+
+
+def test_in_cluster_mode_the_workers_python_is_not_the_drivers(written: Written) -> None:
+    file = written({"v": {"query": JOIN}}, airflow={"submit": {"deploy_mode": "cluster", "conf": {"spark.x": "y"}}})
+    task = airflow_dags(file)["lakejoin_refresh_v"].tasks[0]
+    assert isinstance(task, RefreshOperator)
+    assert (task.env_vars, task.conf, task._deploy_mode) == ({}, {"spark.x": "y"}, "cluster")

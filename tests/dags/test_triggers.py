@@ -1,0 +1,127 @@
+"""A watch tells of each new version once, of what came while nothing ran, and of a table that is not there yet."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from airflow.triggers.base import TriggerEvent
+from deltalake import DeltaTable, write_deltalake
+
+from dags.triggers import NewVersion
+from lake.errors import SourceError
+from lake.heads import newest_version
+
+
+class Kept:
+    """What Airflow keeps with an asset."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    async def aget(self, key: str) -> Any:
+        return self.values.get(key)
+
+    async def aset(self, key: str, value: Any) -> None:
+        self.values[key] = value
+
+
+def commit(table: Path) -> None:
+    write_deltalake(str(table), pa.table({"id": [1]}), mode="append")
+
+
+def watch(table: Path, kept: Kept) -> AsyncIterator[TriggerEvent]:
+    trigger = NewVersion("bid", str(table), 0.01)
+    path, arguments = trigger.serialize()
+    assert path == "dags.triggers.NewVersion"
+    again = NewVersion(**arguments)
+    again.asset_state_store = kept  # type: ignore[assignment]
+    return again.run()
+
+
+async def told(events: AsyncIterator[TriggerEvent], seconds: float = 5.0) -> Any:
+    return (await asyncio.wait_for(anext(events), seconds)).payload
+
+
+def test_each_new_version_is_told_once_and_what_came_meanwhile_on_restart(tmp_path: Path) -> None:
+    async def history() -> None:
+        table, kept = tmp_path / "bid", Kept()
+        commit(table)
+        events = watch(table, kept)
+        assert await told(events) == {"table": "bid", "version": 0}
+        commit(table)
+        assert await told(events) == {"table": "bid", "version": 1}
+        with pytest.raises(asyncio.TimeoutError):
+            await told(events, 0.3)
+        assert kept.values == {"version": 1}
+        with pytest.raises(asyncio.TimeoutError):  # started again, with nothing new
+            await told(watch(table, kept), 0.3)
+        commit(table)
+        commit(table)
+        assert await told(watch(table, kept)) == {"table": "bid", "version": 3}
+
+    asyncio.run(history())
+
+
+def test_an_event_that_was_not_taken_is_told_again(tmp_path: Path) -> None:
+    async def history() -> None:
+        table, kept = tmp_path / "bid", Kept()
+        commit(table)
+        await told(watch(table, kept))  # the process died before it went on
+        assert await told(watch(table, kept)) == {"table": "bid", "version": 0}
+
+    asyncio.run(history())
+
+
+def test_a_table_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    async def history() -> None:
+        events = watch(tmp_path / "bid", Kept())
+        waiting = asyncio.ensure_future(told(events))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        commit(tmp_path / "bid")
+        assert (await waiting)["version"] == 0
+
+    asyncio.run(history())
+
+
+def test_the_newest_version_is_found_with_and_without_knowing_the_last(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for _ in range(5):
+        commit(table)
+    assert [newest_version(str(table), seen) for seen in (None, 0, 3, 4)] == [4, 4, 4, 4]
+    assert newest_version(f"file://{table}") == 4
+
+
+def test_old_commits_that_were_cleaned_up_are_not_missed(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for _ in range(4):
+        commit(table)
+    DeltaTable(str(table)).create_checkpoint()
+    for number in range(3):
+        (table / "_delta_log" / f"{number:020}.json").unlink()
+    assert [newest_version(str(table), seen) for seen in (None, 1, 3)] == [3, 3, 3]
+    (table / "_delta_log" / f"{3:020}.json").unlink()  # only the checkpoint is left
+    assert newest_version(str(table), 3) == 3
+
+
+def test_a_table_made_again_starts_over(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for _ in range(4):
+        commit(table)
+    shutil.rmtree(table)
+    commit(table)
+    assert newest_version(str(table), 3) == 0
+
+
+@pytest.mark.parametrize("place", ["nowhere", "empty", "no://scheme"])
+def test_what_is_no_table_is_an_error_that_names_it(tmp_path: Path, place: str) -> None:
+    (tmp_path / "empty" / "_delta_log").mkdir(parents=True)
+    path = place if ":" in place else str(tmp_path / place)
+    with pytest.raises(SourceError, match=place):
+        newest_version(path)
