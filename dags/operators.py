@@ -86,7 +86,7 @@ class RefreshOperator(LakejoinOperator):
 
     def published(self, context: Context, answer: Any) -> None:
         for view, outcome in views_of(answer).items():
-            if outcome["until"] != outcome["since"]:
+            if outcome["moved"]:
                 result = outcome["result"] or {}
                 rows = {name: result.get(name) for name in ("rows_inserted", "rows_deleted", "mode")}
                 extra = {"view": view, "since": outcome["since"], "snapshot": outcome["until"], **rows}

@@ -33,8 +33,9 @@ class RefreshResult:
 class ViewOutcome:
     """What came of one view in a run: `done`, `failed`, or `skipped` as a view that it reads failed.
 
-    `since`: the base tables' versions that it answered for before the run's first try, `until`: those that it answers for now; `exit_code`:
-    what a command for it alone would end with; `again`: another try may help.
+    `since`: the base tables' versions that it answered for before the run's first try, `until`: those that it answers for now; `moved`:
+    this run, at one of its tries, has brought it from the one to the other; `exit_code`: what a command for it alone would end with;
+    `again`: another try may help.
     """
 
     view: str
@@ -42,6 +43,7 @@ class ViewOutcome:
     since: Mapping[str, int]
     until: Mapping[str, int]
     result: RefreshResult | None = None
+    moved: bool = False
     error: str = ""
     exit_code: int = 0
     again: bool = False

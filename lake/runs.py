@@ -92,17 +92,23 @@ class GroupRefresh:
         if broken:
             error = f"View {view!r} was left as it is: it reads view {broken[0]!r}, which failed."
             return ViewOutcome(view, "skipped", since, since, error=error, exit_code=1)
+        to = self._to(view, pin["until"])
+        older = [table for table, number in to.items() if number > pin["until"][table]]
         try:
-            result = self.lake.refresh(view, self._to(view, pin["until"]))
+            result = self.lake.refresh(view, to)
+            if older and result.mode == "none":
+                result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")
             if self.check:
                 verified(self.lake, view)
         except Exception as error:  # whatever it is, it is this view's alone
             failed = error
         until = self._published(view)
+        at_pin = all(pin["until"].get(table, number) == number for table, number in until.items())
+        moved = until != since and (at_pin or (result is not None and result.mode != "none"))
         if failed is None:
-            return ViewOutcome(view, "done", since, until, result)
+            return ViewOutcome(view, "done", since, until, result, moved)
         said = str(failed) if isinstance(failed, LakeError) else f"View {view!r}: {type(failed).__name__}: {failed}"
-        return ViewOutcome(view, "failed", since, until, result, said, getattr(failed, "exit_code", 1), passing(failed))
+        return ViewOutcome(view, "failed", since, until, result, moved, said, getattr(failed, "exit_code", 1), passing(failed))
 
     def _to(self, view: str, pinned: Mapping[str, int]) -> dict[str, int]:
         """The versions that the view goes to: none older than those that it has read; what views below it answer for is theirs to say."""

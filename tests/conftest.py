@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from lake.session import make_session
 from tests.lakes import TestLake
 
+logging.getLogger("py4j").setLevel(logging.WARNING)  # Airflow, once imported, turns every logger on
 QUICK = {
     "spark.master": "local[2]",
     "spark.driver.memory": "2g",

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pyspark.sql import DataFrame
 
 from lake import backfill
 from lake.errors import ConfigError, ExpiredError, SourceError, TargetError
 from lake.results import BackfillResult, BackfillStep
+from tests.conftest import QUICK
 from tests.lakes import TestLake, multiset
 
 JOIN = "SELECT l.id, l.k, r.y FROM l LEFT JOIN r ON l.k = r.k"
@@ -236,6 +243,36 @@ def test_a_query_that_changes_with_its_tables_is_made_as_it_was_then(past: TestL
     for number in (1, 2, 3, 4):
         rows = past.spark.read.format("delta").option("versionAsOf", number).load(past.path("l"))
         assert multiset(past.open.read("s", at={"l": number})) == multiset(rows)
+
+
+@pytest.mark.slow
+def test_a_backfill_over_thirty_versions_is_killed_half_way_and_resumed(past: TestLake) -> None:
+    for number in range(26):
+        past.sql(f"INSERT INTO {{l}} VALUES ({100 + number}, {number % 3})")
+    (past.folder / "lakejoin.yml").write_text(yaml.safe_dump({**past.config, "spark": QUICK}))
+    command = [
+        sys.executable,
+        "-m",
+        "lake.cli",
+        "--config",
+        str(past.folder / "lakejoin.yml"),
+        "backfill",
+        "v",
+        "--since",
+        "l=0",
+        "--since",
+        "r=0",
+    ]
+    killed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert killed.stderr is not None
+    next(line for line in killed.stderr if line.startswith("step 14"))
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    there = sum(step.done for step in past.open.backfill("v", since={"l": 0, "r": 0}, dry_run=True).steps)
+    assert there in (15, 16)  # the one that was under way may have been committed
+    again = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert sum(step["result"] is not None for step in json.loads(again.stdout)["steps"]) == 31 - there
+    assert_steps(past, past.open.backfill("v", since={"l": 0, "r": 0}, dry_run=True), 31)
 
 
 def test_a_view_that_is_far_behind_catches_up_in_steps(past: TestLake) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +70,8 @@ def test_a_later_try_goes_to_the_snapshot_of_the_first(group: TestLake) -> None:
     for expected in ("incremental", "none"):
         outcome = by_view(refreshed(group, "scheduled__2026-01-01T00:00:00+00:00", "both"))["both"]
         assert mode(outcome) == expected
-        assert (outcome.since, outcome.until) == ({"a": 0, "b": 0}, {"a": 1, "b": 0})  # the second try still tells what the run published
+        assert (outcome.since, outcome.until) == ({"a": 0, "b": 0}, {"a": 1, "b": 0})
+        assert outcome.moved  # the second try still tells what the run published
     assert dict(group.open.stamp("both").snapshot) == {"a": 1, "b": 0}  # type: ignore[union-attr]
     assert by_view(refreshed(group, "next", "both"))["both"].until == {"a": 2, "b": 1}
     group.assert_exact("both")
@@ -78,8 +81,38 @@ def test_an_interval_older_than_what_is_published_changes_nothing_and_says_so(gr
     group.sql("INSERT INTO {a} VALUES (3, 5)", "INSERT INTO {b} VALUES (3, 'z')")
     refreshed(group, None, "both")
     outcome = by_view(refreshed(group, "old", "both", until={"a": 0, "b": 0}))["both"]
-    assert (outcome.state, mode(outcome)) == ("done", "none")
+    assert outcome.result is not None
+    assert (outcome.state, outcome.result.mode) == ("done", "none")
+    assert outcome.result.reason == "the view is already at a newer snapshot of a, b"
     assert outcome.since == outcome.until == {"a": 1, "b": 1}
+    assert not outcome.moved
+    first = Run(group.open, "first")  # of another run, long ago, that is cleared now
+    first.pinned(lambda: {"until": {"a": 0, "b": 0}, "before": {"both": {}}})
+    assert not by_view(refreshed(group, "first", "both"))["both"].moved
+
+
+def test_ten_missed_intervals_are_caught_up_one_by_one_and_each_ends_where_it_would_have(group: TestLake) -> None:
+    began = datetime(2026, 5, 1, tzinfo=UTC)
+    for hour in range(1, 11):
+        if hour != 4:  # an hour in which nothing was committed
+            group.sql(f"INSERT INTO {{a}} VALUES ({hour}, {hour})" if hour % 3 else f"UPDATE {{b}} SET s = 'h{hour}' WHERE id = 2")
+    log = {table: sorted(Path(group.path(table), "_delta_log").glob("*.json")) for table in ("a", "b")}
+    hours = {"a": [0, 1, 2, 5, 7, 8, 10], "b": [0, 3, 6, 9]}
+    for table, files in log.items():
+        assert len(files) == len(hours[table])
+        for file, hour in zip(files, hours[table], strict=True):
+            at = (began + timedelta(hours=hour, minutes=-30)).timestamp()
+            os.utime(file, (at, at))
+    group.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    seen = []
+    for hour in range(11):
+        outcome = by_view(refreshed(group, f"scheduled-{hour}", "both", until=began + timedelta(hours=hour)))["both"]
+        assert outcome.until == {table: sum(h <= hour for h in found) - 1 for table, found in hours.items()}
+        assert group.open.verify("both").exact
+        seen.append(mode(outcome))
+    assert (seen[0], seen[4], seen.count("incremental")) == ("build", "none", 9)
+    again = by_view(refreshed(group, "scheduled-3", "both", until=began + timedelta(hours=3)))["both"]
+    assert (mode(again), again.moved) == ("none", False)
 
 
 def test_no_table_of_a_view_moves_back_while_another_moves_on(group: TestLake) -> None:

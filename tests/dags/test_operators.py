@@ -25,7 +25,7 @@ from dags.settings import Deployment
 from tests.dags.conftest import JOIN
 
 Written = Callable[..., Path]
-DONE = {"state": "done", "since": {"bid": 1}, "until": {"bid": 2}, "error": "", "again": False}
+DONE = {"state": "done", "since": {"bid": 1}, "until": {"bid": 2}, "moved": True, "error": "", "again": False}
 RESULT = {"mode": "incremental", "rows_inserted": 3, "rows_deleted": 1}
 
 
@@ -83,7 +83,7 @@ def test_a_scheduled_run_goes_to_the_end_of_its_interval_and_any_other_to_what_i
 
 
 def test_the_task_returns_the_answer_and_sends_an_event_for_what_was_published(deployment: Deployment, submitted: Any) -> None:
-    views = {"v": {**DONE, "result": RESULT}, "w": {**DONE, "until": {"bid": 1}, "result": {**RESULT, "mode": "none"}}}
+    views = {"v": {**DONE, "result": RESULT}, "w": {**DONE, "moved": False, "result": {**RESULT, "mode": "none"}}}
     asked = submitted(deployment, {"views": views})
     at = context()
     task = refresh(deployment, "v", "w")
@@ -96,7 +96,15 @@ def test_the_task_returns_the_answer_and_sends_an_event_for_what_was_published(d
 
 
 def test_what_was_published_before_the_failure_is_told_all_the_same(deployment: Deployment, submitted: Any) -> None:
-    failed = {"state": "failed", "since": {}, "until": {}, "result": None, "error": "View 'w': DIVIDE_BY_ZERO", "again": False}
+    failed = {
+        "state": "failed",
+        "since": {},
+        "until": {},
+        "moved": False,
+        "result": None,
+        "error": "View 'w': DIVIDE_BY_ZERO",
+        "again": False,
+    }
     submitted(deployment, {"views": {"v": {**DONE, "result": None}, "w": failed}}, error="Cannot execute: ... Error code is: 2.")
     at = context()
     with pytest.raises(AirflowFailException, match=r"^View 'w': DIVIDE_BY_ZERO$"):

@@ -1,0 +1,198 @@
+"""Airflow itself, with a scheduler, a triggerer and its REST API, on a small lake: what it starts, what it tells, what it survives."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from examples.nexmark.airflow import environment, password, standalone
+from tests.conftest import QUICK
+from tests.lakes import TestLake, multiset
+
+WITHIN = 600.0
+JOIN = "SELECT l.id, l.k, r.y FROM l LEFT JOIN r ON l.k = r.k"
+
+
+class Api:
+    """Airflow's REST API."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._address = env["AIRFLOW__API__BASE_URL"]
+        self._token = self.call("/auth/token", {"username": "admin", "password": password(env)})["access_token"]
+
+    def call(self, path: str, body: Any = None, method: str | None = None) -> Any:
+        token = {"Authorization": f"Bearer {self._token}"} if hasattr(self, "_token") else {}
+        data = json.dumps(body).encode() if body is not None else None
+        request = Request(self._address + path, data, {"Content-Type": "application/json", **token}, method=method)
+        try:
+            with urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+        except HTTPError as error:
+            raise AssertionError(f"{path}: {error.read().decode()}") from error
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What the events of an asset carried, oldest first. (Airflow 3.3.2 can't answer while a run that an event started is queued.)"""
+        found: list[dict[str, Any]] | None = None
+        while found is None:
+            try:
+                found = self.call("/api/v2/assets/events?order_by=timestamp&limit=100")["asset_events"]
+            except AssertionError as error:
+                if "Internal Server Error" not in str(error):
+                    raise
+                time.sleep(0.5)
+        return [event["extra"] for event in found if event["name"] == name]
+
+    def start(self, dag: str, **form: Any) -> str:
+        return str(self.call(f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
+
+    def state(self, dag: str, run: str) -> str:
+        return str(self.call(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}")["state"])
+
+    def ended(self, dag: str, run: str) -> str:
+        """How a run ended."""
+        until(lambda: self.state(dag, run) in ("success", "failed"))
+        return self.state(dag, run)
+
+    def answer(self, dag: str, run: str, task: str) -> Any:
+        """A task's return value."""
+        found = self.call(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/xcomEntries/return_value?deserialize=true")
+        return found["value"]
+
+    def tries(self, dag: str, run: str, task: str) -> int:
+        return int(self.call(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}")["try_number"])
+
+    def log(self, dag: str, run: str, task: str, number: int = 1) -> str:
+        return json.dumps(self.call(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/logs/{number}?full_content=true"))
+
+
+def until(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + WITHIN
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def processes(*words: str) -> list[int]:
+    """The processes on this machine whose command line has all the words."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if all(word in text for word in words):
+            found.append(int(folder.name))
+    return found
+
+
+@pytest.fixture
+def small(spark: SparkSession, tmp_path: Path) -> TestLake:
+    """A join that follows its sources' changes, a view on it in the same application, and a view that does not work."""
+    lake = TestLake(spark, tmp_path)
+    lake.table("l", "SELECT * FROM VALUES (1, 1), (2, 1), (3, NULL), (3, NULL) t(id, k)")
+    lake.table("r", "SELECT * FROM VALUES (1, 10), (2, 20) t(k, y)")
+    lake.view("v", JOIN, group="g", refresh="changes", realtime={"trigger_seconds": 0.5})
+    lake.view("w", "SELECT y, count(*) AS rows FROM v GROUP BY y", group="g", refresh="changes")
+    lake.view("broken", "SELECT nothing FROM l")
+    return lake
+
+
+@pytest.fixture
+def airflow(small: TestLake) -> Iterator[Api]:
+    settings = {"poll_seconds": 0.5, "retry_seconds": 1, "quality": None, "maintenance": None, "heartbeat": None}
+    (small.folder / "lakejoin.yml").write_text(yaml.safe_dump({**small.config, "spark": QUICK, "airflow": settings}))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = environment(small.folder, port)
+    with standalone(env):
+        yield Api(env)
+    assert not processes(str(small.folder)), "something of Airflow's was left behind"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_airflow_runs_it_all(small: TestLake, airflow: Api) -> None:
+    # the watches see the tables for the first time: the views are built, and each is told of with its snapshot
+    until(lambda: airflow.events("lakejoin/w"))
+    assert airflow.events("lakejoin/v") == [
+        {"view": "v", "since": {}, "snapshot": {"l": 0, "r": 0}, "rows_inserted": 4, "rows_deleted": 0, "mode": "build"}
+    ]
+    assert not airflow.call("/api/v2/importErrors")["import_errors"]
+
+    # a commit to a source: the refresh is killed in the middle, tried again, and tells what changed
+    small.sql("UPDATE {l} SET k = 2 WHERE id = 2")
+    until(lambda: processes("job.py", "refresh", str(small.folder)))
+    for process in processes("job.py", "refresh", str(small.folder)):
+        os.kill(process, signal.SIGKILL)
+    until(lambda: len(airflow.events("lakejoin/v")) == 2)
+    told = airflow.events("lakejoin/v")[-1]
+    assert (told["since"], told["snapshot"]) == ({"l": 0, "r": 0}, {"l": 1, "r": 0})
+    small.assert_exact("v")
+    assert small.open.verify("w").exact
+
+    _a_run_that_is_cleared_goes_to_the_same_snapshot(small, airflow)
+    _a_failure_reads_as_lakejoin_says_it(airflow)
+    _a_backfill_by_the_form(small, airflow)
+    _a_real_time_path_is_started_and_looked_after(small, airflow)
+
+
+def _a_run_that_is_cleared_goes_to_the_same_snapshot(small: TestLake, airflow: Api) -> None:
+    runs = airflow.call("/api/v2/dags/lakejoin_refresh_g/dagRuns?order_by=run_after")["dag_runs"]
+    assert airflow.tries("lakejoin_refresh_g", runs[1]["dag_run_id"], "refresh") == 2
+    first = runs[0]["dag_run_id"]
+    airflow.call(f"/api/v2/dags/lakejoin_refresh_g/dagRuns/{quote(first)}/clear", {"dry_run": False})
+    until(lambda: airflow.tries("lakejoin_refresh_g", first, "refresh") == 2)
+    assert airflow.ended("lakejoin_refresh_g", first) == "success"
+    answer = airflow.answer("lakejoin_refresh_g", first, "refresh")
+    assert answer["pinned"] == {"l": 0, "r": 0}
+    assert len(airflow.events("lakejoin/v")) == 2  # it published nothing, and told nobody
+    assert answer["views"]["v"]["result"]["reason"] == "the view is already at a newer snapshot of l"
+
+
+def _a_failure_reads_as_lakejoin_says_it(airflow: Api) -> None:
+    run = airflow.start("lakejoin_refresh_broken")
+    assert airflow.ended("lakejoin_refresh_broken", run) == "failed"
+    assert airflow.tries("lakejoin_refresh_broken", run, "refresh") == 1  # somebody has to mend it: it was not tried again
+    log = airflow.log("lakejoin_refresh_broken", run, "refresh")
+    assert "nothing" in log
+    assert "AirflowFailException" in log
+
+
+def _a_backfill_by_the_form(small: TestLake, airflow: Api) -> None:
+    form = {"view": "v", "mode": "replay", "since": "l=0 r=0", "until": "l=1"}
+    with pytest.raises(AssertionError, match="since"):
+        airflow.start("lakejoin_backfill", **{**form, "since": "l:0"})
+    run = airflow.start("lakejoin_backfill", **form)
+    assert airflow.ended("lakejoin_backfill", run) == "success"
+    planned, made = (airflow.answer("lakejoin_backfill", run, task)["steps"] for task in ("plan", "backfill"))
+    assert [step["until"] for step in planned] == [step["until"] for step in made] == [{"l": 0, "r": 0}, {"l": 1, "r": 0}]
+    assert [step["done"] for step in planned] == [False, False]
+    assert [step["result"]["mode"] for step in made] == ["build", "incremental"]
+    assert multiset(small.open.read("v", at={"l": 0})).total() == 4
+
+
+def _a_real_time_path_is_started_and_looked_after(small: TestLake, airflow: Api) -> None:
+    assert airflow.ended("lakejoin_heartbeat", airflow.start("lakejoin_heartbeat")) == "failed"
+    run = airflow.start("lakejoin_realtime")
+    assert airflow.ended("lakejoin_realtime", run) == "success"
+    assert airflow.ended("lakejoin_heartbeat", airflow.start("lakejoin_heartbeat")) == "success"
+    again = airflow.start("lakejoin_realtime")
+    assert airflow.ended("lakejoin_realtime", again) == "success"
+    assert processes("job.py", "realtime", str(small.folder))
+    subprocess.run(["kill", "-9", *map(str, processes("job.py", "realtime", str(small.folder)))], check=True)
+    until(lambda: airflow.ended("lakejoin_heartbeat", airflow.start("lakejoin_heartbeat")) == "failed")
