@@ -52,9 +52,9 @@ class LakejoinOperator(SparkSubmitOperator):
         return answer
 
     def with_delta(self) -> None:
-        """Delta's jars where they were resolved at set-up; else its coordinates, for Spark's own resolver."""
+        """Delta's jars where they were resolved at set-up, for a driver on this machine; else its coordinates, for Spark's own resolver."""
         if self.jars is None and self.packages is None:
-            found = sorted(str(jar) for jar in jar_folder().glob("*.jar"))
+            found = [] if self.deployment.in_cluster else sorted(str(jar) for jar in jar_folder().glob("*.jar"))
             spark = ".".join(version("pyspark").split(".")[:2])
             self.jars = ",".join(found) or None
             self.packages = None if found else f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"

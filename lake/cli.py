@@ -78,7 +78,7 @@ def refresh(
     Under the name of a run (--run before the verb) the snapshot is decided once: a later try goes to the same.
     """
     with _answering(context) as answer:
-        opened = answer.lake()
+        opened = answer.lake(strict=False)
         names = list(opened.config.views) if all_views else views or [_required(None)]
         if step is not None:
             steps = [
@@ -131,7 +131,7 @@ def backfill(
     if mode == Mode.replay and not since:
         raise typer.BadParameter("a replay needs --since: where the history begins")
     with _answering(context) as answer:
-        opened = answer.lake()
+        opened = answer.lake(strict=False)
         made = console.Steps(answer.keep)
         to, size = until_of(until), step_of(step)
         if mode == Mode.replay:
@@ -187,7 +187,7 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
     With --all, a view that can't be verified does not keep the others from it.
     """
     with _answering(context) as answer:
-        opened = answer.lake()
+        opened = answer.lake(strict=False)
         found, failed = list[Any](), dict[str, LakeError]()
         for name in opened.config.views if all_views else [_required(view)]:
             try:
@@ -305,13 +305,17 @@ class _Answer:
         self._settings = settings
         self._lake: Any = None
 
-    def lake(self) -> Any:
-        """The lakehouse of the configuration; Spark is loaded only by the verbs that need it."""
-        from lake.lakehouse import open_lake
+    def lake(self, strict: bool = True) -> Any:
+        """The lakehouse of the configuration; Spark is loaded only by the verbs that need it. Unless `strict`, a view that is not valid
+        does not keep the others from a scheduler's run."""
+        from lake.config_file import load, load_each
+        from lake.lakehouse import Lakehouse
         from lake.session import quieten
 
         quieten()
-        self._lake = self._lake or open_lake(self._settings.config, env=self._settings.env)
+        if self._lake is None:
+            file, env = self._settings.config, self._settings.env
+            self._lake = Lakehouse(load(file, env) if strict or self._settings.run is None else load_each(file, env)[0])
         return self._lake
 
     @property

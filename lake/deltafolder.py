@@ -58,6 +58,14 @@ class Folder:
         """Remove a file, if it is there."""
         self._files.delete(self._at(name), False)
 
+    def delete_older(self, than: float) -> int:
+        """Remove the files last written before a time (seconds since 1970); returns how many."""
+        found = self._files.listStatus(self._at("")) if self.exists else ()
+        old = [file for file in found if not file.isDirectory() and file.getModificationTime() < than * 1000]
+        for file in old:
+            self._files.delete(file.getPath(), False)
+        return len(old)
+
     def put_if_absent_problem(self, name: str) -> str | None:
         """Whether a file can be made here only once: what went wrong, None if nothing. Leaves no file behind."""
         try:

@@ -253,12 +253,14 @@ class Lakehouse:
         """
         self._refuse_eventual("maintain")
         views = list(self.config.views) if view is None else [view]
-        sources = dict.fromkeys(t for v in views for t in self.reads(v) if t in self.config.tables)
+        sources = [name for name in maintenance.sources(self, views) if name in self.config.tables]
         tables = [self._view_table(v) for v in views if self.table_log(v) is not None]
         tables += [table_of(self.config, name) for name in sources if self.config.tables[name].maintain]
         read, now, spark = maintenance.readers((self, self.on("eventual")), self.config.views), datetime.now(UTC), own_session(self.spark)
         warnings = [maintenance.warning(row) for v in views for row in maintenance.known_status(self, v)]
         found = [maintenance.maintain(spark, table, read.get(table.label, {}), now, dry_run) for table in tables]
+        if not dry_run:
+            maintenance.forget_runs(spark, self.config.runs_path, now)
         return Maintenance(tuple(found), tuple(filter(None, warnings)))
 
     def in_order(self, views: Iterable[str]) -> list[str]:

@@ -9,6 +9,7 @@ setting. So the table is left alone until the view has read on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Protocol
@@ -17,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lake.deltafolder import names_below
+from lake.deltafolder import Folder, names_below
 from lake.deltalog import Log, Pinned
 from lake.errors import LakeError, SourceError, TargetError
 from lake.inputs import ViewPath
@@ -27,6 +28,7 @@ from lake.stamp import Stamp
 from lake.tables import Table, committed_after, files_kept, reason
 
 _DAY = timedelta(days=1)
+_RUNS_KEPT = timedelta(days=30)
 _WARNED_BEFORE = timedelta(days=2)
 
 
@@ -62,6 +64,20 @@ def known_status(lake: Views, view: str) -> list[SourceStatus]:
         return lake.status(view)
     except LakeError:
         return []
+
+
+def sources(lake: Views, views: Iterable[str]) -> list[str]:
+    """What the views read, without those whose query can't be read: their next refresh says why."""
+    found = dict[str, None]()
+    for view in views:
+        with suppress(LakeError):
+            found |= dict.fromkeys(lake.reads(view))
+    return list(found)
+
+
+def forget_runs(spark: SparkSession, folder: str, now: datetime) -> None:
+    """Remove what scheduled runs of long ago have kept."""
+    Folder(spark, folder).delete_older((now - _RUNS_KEPT).timestamp())
 
 
 def maintain(spark: SparkSession, table: Table, read: Mapping[Table, int | None], now: datetime, dry_run: bool) -> Maintained:

@@ -73,7 +73,20 @@ def test_only_the_rooms_of_catalyst_and_of_delta_reach_into_the_jvm(file: Path) 
     assert "_jdf" not in file.read_text()
 
 
+def test_dags_import_of_the_library_only_what_needs_no_spark() -> None:
+    spark_free = {"config", "config_file", "errors", "heads", "texts", "preflight"}
+    found = {module for file in (LAKE.parent / "dags").glob("*.py") for module in _imported_at_the_top(file)}
+    assert found <= spark_free
+
+
+def _imported_at_the_top(file: Path) -> set[str]:
+    nodes = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ImportFrom) and node.module]
+    return {node.module.removeprefix("lake.") for node in nodes if node.module and node.module.startswith("lake.")}
+
+
 @pytest.mark.parametrize("file", FILES, ids=module_of)
 def test_the_library_knows_neither_airflow_nor_great_expectations(file: Path) -> None:
-    names = {n.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import) for n in node.names}
-    assert not names & {"airflow", "great_expectations"}
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    names = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    assert not {name.split(".")[0] for name in names} & {"airflow", "great_expectations", "dags", "spark_jobs"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,19 @@ def test_what_stopped_a_rebuild_is_said_even_where_somebody_else_wrote_the_view(
     lake.sql("DELETE FROM {v} WHERE id = 1", "UPDATE {a} SET n = 0 WHERE id = 2")
     with pytest.raises(QueryError, match="DIVIDE_BY_ZERO"):
         lake.open.rebuild("v")
+
+
+def test_what_runs_of_long_ago_have_kept_goes_and_a_view_that_cannot_be_read_stops_nothing(lake_of_two: TestLake) -> None:
+    lake_of_two.view("lost", query_file="nowhere.sql")
+    runs = Path(lake_of_two.open.config.runs_path)
+    runs.mkdir(parents=True)
+    for name, days in (("old.json", 31), ("old.pin.json", 40), ("new.json", 29)):
+        (runs / name).write_text("{}")
+        os.utime(runs / name, (time.time() - days * 86_400,) * 2)
+    lake_of_two.open.maintain(dry_run=True)
+    assert len(list(runs.iterdir())) == 3
+    lake_of_two.open.maintain()
+    assert [file.name for file in runs.iterdir()] == ["new.json"]
 
 
 def test_the_command_warns_of_what_will_be_gone_soon(lake_of_two: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

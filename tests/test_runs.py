@@ -198,6 +198,12 @@ def test_the_command_keeps_its_answer_and_its_error_under_the_runs_name(
     assert "av: can't be verified: View 'av' has not been built yet" in unbuilt.stderr
     assert len(answer(group, "r5")) == 4
     assert run("r6", "status").exit_code == 0
+    group.views["odd"] = {"query": "SELECT 1 FROM a", "shedule": "@daily"}
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(group.config))
+    assert run("r9", "refresh", "bv").exit_code == 0  # a view that is not valid keeps no other from its run
+    assert "`views.odd.shedule` is not known" in run("r10", "maintain", "--all").stderr  # but what it has still to read is not known
+    del group.views["odd"]
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(group.config))
     assert run("r7", "backfill", "both", "--mode", "catch-up", "--since", "a=0").exit_code == 2
     assert run("r8", "backfill", "both", "--mode", "rebuild").exit_code == 0
     assert multiset(group.open.read("both")) == group.truth("both")
