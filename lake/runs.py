@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+
 from lake.deltafolder import Folder
-from lake.errors import LakeError, NotExactError, TargetError
+from lake.errors import ExpiredError, LakeError, NotExactError, SourceError, TargetError
 from lake.failures import passing
-from lake.inputs import Until, versions_at
+from lake.inputs import Until, check_named, versions_at
 from lake.lakehouse import Lakehouse
 from lake.results import RunResult, ViewOutcome
 
@@ -33,11 +35,21 @@ class Run:
         self._folder = Folder(lake.spark, lake.config.runs_path)
 
     def pinned(self, choose: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """What was chosen at the run's first try."""
+        """What was chosen at the run's first try that lived to write it down."""
         name = f"{self.name}.pin.json"
-        if not self._folder.read(name):
-            self._folder.create(name, json.dumps(choose()))
-        return dict(json.loads(self._folder.read(name)))
+        kept = self._kept(name)
+        if kept is None:
+            text = json.dumps(choose())
+            if not self._folder.create(name, text) and self._kept(name) is None:
+                self._folder.replace(name, text)  # a try was killed as it wrote
+            kept = self._kept(name)
+            assert kept is not None
+        return kept
+
+    def _kept(self, name: str) -> dict[str, Any] | None:
+        with suppress(ValueError, Py4JJavaError):  # none there, or half of one
+            return dict(json.loads(self._folder.read(name)))
+        return None
 
     def tell(self, answer: Any) -> None:
         """Keep what the run has come to so far."""
@@ -75,9 +87,16 @@ class GroupRefresh:
         return found
 
     def _chosen(self, order: Sequence[str]) -> dict[str, Any]:
-        bases = dict.fromkeys(table for view in order for table in self.lake.reads(view) if table in self.lake.config.tables)
-        heads = {table: self.lake.source_head(table) for table in bases}
-        return {"until": versions_at(heads, self.until, others="newest"), "before": {view: self._published(view) for view in order}}
+        """What the run goes to, without tables that can't be read: the views on them say so, each when its turn comes."""
+        bases = list(dict.fromkeys(table for view in order for table in self.lake.reads(view) if table in self.lake.config.tables))
+        asked = check_named(self.until, bases) if isinstance(self.until, Mapping) else dict.fromkeys(bases, self.until)
+        until: dict[str, int] = {}
+        for table in bases:
+            at = asked.get(table)
+            with suppress(SourceError, ExpiredError):
+                head = {table: self.lake.source_head(table)}
+                until |= versions_at(head, {table: at} if isinstance(at, int) else at, others="newest")
+        return {"until": until, "before": {view: self._published(view) for view in order}}
 
     def _published(self, view: str) -> dict[str, int]:
         """The base tables' versions that the view answers for; none where it is not built, or somebody else wrote it."""
@@ -92,9 +111,9 @@ class GroupRefresh:
         if broken:
             error = f"View {view!r} was left as it is: it reads view {broken[0]!r}, which failed."
             return ViewOutcome(view, "skipped", since, since, error=error, exit_code=1)
-        to = self._to(view, pin["until"])
-        older = [table for table, number in to.items() if number > pin["until"][table]]
         try:
+            to = self._to(view, pin["until"])
+            older = [table for table, number in to.items() if number > pin["until"][table]]
             result = self.lake.refresh(view, to)
             if older and result.mode == "none":
                 result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 import lake.lakehouse as lakehouse
 from lake.cli import app
-from lake.errors import ConcurrencyError
+from lake.errors import ConcurrencyError, ConfigError
 from lake.results import RunResult, ViewOutcome
 from lake.runs import GroupRefresh, Run
 from tests.lakes import TestLake, multiset
@@ -75,6 +76,16 @@ def test_a_later_try_goes_to_the_snapshot_of_the_first(group: TestLake) -> None:
     assert dict(group.open.stamp("both").snapshot) == {"a": 1, "b": 0}  # type: ignore[union-attr]
     assert by_view(refreshed(group, "next", "both"))["both"].until == {"a": 2, "b": 1}
     group.assert_exact("both")
+
+
+@pytest.mark.parametrize("text", ["", '{"until": {"a"'])
+def test_a_pin_that_was_half_written_is_written_again(group: TestLake, text: str) -> None:
+    file = Path(group.open.config.runs_path, "killed.pin.json")
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    (file.parent / ".killed.pin.json.crc").write_bytes(b"crc\0\0\0\x02\0\0\0\0\0")  # and so was its checksum
+    assert by_view(refreshed(group, "killed", "bv"))["bv"].until == {"b": 0}
+    assert json.loads(file.read_text())["until"] == {"b": 0}
 
 
 def test_an_interval_older_than_what_is_published_changes_nothing_and_says_so(group: TestLake) -> None:
@@ -138,6 +149,15 @@ def test_one_views_failure_stops_those_that_read_it_and_no_others(group: TestLak
     assert found.exit_code == 2
     group.sql("DELETE FROM {a} WHERE n = 0")
     assert refreshed(group, "mended", "on_av", "bv", "av").exit_code == 0
+
+
+def test_a_table_that_is_missing_stops_only_the_views_on_it(group: TestLake) -> None:
+    shutil.rmtree(group.path("b"))
+    outcomes = by_view(refreshed(group, "missing", "av", "bv", "both"))
+    assert [outcomes[view].state for view in ("av", "bv", "both")] == ["done", "failed", "failed"]
+    assert "b" in outcomes["bv"].error
+    with pytest.raises(ConfigError, match="`until` names 'c'"):
+        refreshed(group, None, "av", until={"c": 1})
 
 
 def test_a_view_beside_a_view_that_it_reads_follows_that_one(group: TestLake) -> None:
