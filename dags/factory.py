@@ -18,7 +18,7 @@ from typing import Any
 from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Param
 
 from dags.groups import Group, groups, refuse_no_cron
-from dags.operators import BackfillOperator, LakejoinOperator, RefreshOperator
+from dags.operators import BackfillOperator, LakejoinOperator, Outcome, RefreshOperator
 from dags.realtime import CheckHeartbeat, StartRealtime
 from dags.settings import Deployment
 from lake.config import AirflowConfig
@@ -52,7 +52,8 @@ def _refresh(deployment: Deployment, group: Group) -> DAG:
     tags = {tag for view in views for tag in view.tags}
     with _dag(deployment, f"refresh_{group.name}", schedule, "\n".join(["Refreshes, exactly:", "", *about]), tags) as dag:
         owner = next((view.owner for view in views if view.owner), "lakejoin")
-        RefreshOperator(task_id="refresh", deployment=deployment, views=group.views, owner=owner)
+        refresh = RefreshOperator(task_id="refresh", deployment=deployment, views=group.views, owner=owner)
+        refresh >> Outcome(task_id="outcome", retries=0, owner=owner)
     return dag
 
 

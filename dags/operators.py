@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import AssetAlias, Context
+from airflow.sdk import AssetAlias, BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dags.answers import answer_of
@@ -48,7 +48,7 @@ class LakejoinOperator(SparkSubmitOperator):
         answer = told.get("answer") if told != before else None
         self.published(context, answer)
         if failure is not None:
-            raise _worded(failure, answer)
+            self.failed(context, failure, answer)
         return answer
 
     def with_delta(self) -> None:
@@ -66,12 +66,17 @@ class LakejoinOperator(SparkSubmitOperator):
     def published(self, context: Context, answer: Any) -> None:
         """Tell those who wait for the views."""
 
+    def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
+        """Raise the failure in Lakejoin's words."""
+        raise _worded(failure, answer)
+
 
 class RefreshOperator(LakejoinOperator):
     """Refreshes a group of views in one application, and sends an asset event for each that was published.
 
     A scheduled run (or one of `airflow backfill`) goes to the sources' versions as of the end of its data interval; any other to those that
-    are newest at its first try. Retries go to the same.
+    are newest at its first try. Retries go to the same. Airflow sends the events of a task only if it succeeds: so this one does in the
+    end, whichever views failed, and `Outcome` after it fails for them.
     """
 
     def __init__(self, *, deployment: Deployment, views: Sequence[str], **kwargs: Any) -> None:
@@ -91,6 +96,21 @@ class RefreshOperator(LakejoinOperator):
                 rows = {name: result.get(name) for name in ("rows_inserted", "rows_deleted", "mode")}
                 extra = {"view": view, "since": outcome["since"], "snapshot": outcome["until"], **rows}
                 context["outlet_events"][AssetAlias(self.deployment.alias(view))].add(self.deployment.asset(view), extra=extra)
+
+    def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
+        error, task = _worded(failure, answer), context["ti"]
+        if not _failed(answer) or (not isinstance(error, AirflowFailException) and task.try_number <= task.max_tries):
+            raise error
+        self.log.error("%s", error)
+
+
+class Outcome(BaseOperator):
+    """Fails where a view of a refresh has, in Lakejoin's words."""
+
+    def execute(self, context: Context) -> Any:
+        failed = _failed(context["ti"].xcom_pull(task_ids="refresh"))
+        if failed:
+            raise AirflowFailException("\n".join(outcome["error"] for outcome in failed))
 
 
 class BackfillOperator(LakejoinOperator):
@@ -125,9 +145,14 @@ def _each(option: str, text: str | None) -> list[str]:
     return [f"{option}={part}" for part in re.split(r"[,\s]+", text.strip()) if part] if text else []
 
 
+def _failed(answer: Any) -> list[dict[str, Any]]:
+    """The views of a refresh that were not brought where they were to go."""
+    return [outcome for outcome in views_of(answer).values() if outcome["state"] != "done"]
+
+
 def _worded(failure: AirflowException, answer: Any) -> AirflowException:
     """The failure in Lakejoin's words, where it left some: in its answer, or as the last line that it printed."""
-    views = [outcome for outcome in views_of(answer).values() if outcome["state"] != "done"]
+    views = _failed(answer)
     if views:
         again = any(outcome["again"] for outcome in views)
         text = "\n".join(outcome["error"] for outcome in views)
