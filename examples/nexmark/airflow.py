@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -119,13 +119,16 @@ def _until_ready(process: subprocess.Popen[bytes], address: str, log: Path) -> N
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the whole process group: Airflow alone would leave its children."""
-    for number, seconds in ((signal.SIGINT, _ENDS_WITHIN), (signal.SIGKILL, _ENDS_WITHIN)):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(seconds)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
+    """End the whole process group, gently at first: Airflow's own process alone would leave its children."""
+    deadline = time.monotonic() + _ENDS_WITHIN
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        while time.monotonic() < deadline:
+            process.poll()
+            os.killpg(process.pid, 0)  # raises where nobody of the group is left
+            time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def password(env: Mapping[str, str]) -> str:
@@ -161,7 +164,8 @@ def main(arguments: list[str]) -> int:
         subprocess.run([sys.executable, "-m", "examples.nexmark.airflow", "--make-lake", *arguments], check=True)
     env = environment(options.home, options.port)
     print("Starting Airflow (some twenty seconds)", flush=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what is in the background with the first one ignored
+        signal.signal(number, signal.default_int_handler)
     try:
         with standalone(env) as log:
             print(f"\nAirflow is at {env['AIRFLOW__API__BASE_URL']}: log in as admin with the password {password(env)}")
