@@ -52,10 +52,10 @@ bench-realtime: $(VENV)/.development ## The real-time path at 1,000 events a sec
 	$(BIN)/python -m benchmarks.plots
 
 lock: ## Resolve setup.cfg into requirements/*.lock (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg -o requirements/core.lock
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra examples -c requirements/core.lock -o requirements/examples.lock
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra airflow -c requirements/examples.lock -o requirements/airflow.lock
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra examples --extra airflow --extra development -c requirements/airflow.lock -o requirements/development.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra quality -o requirements/core.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra examples --extra quality -c requirements/core.lock -o requirements/examples.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra examples --extra quality --extra airflow -c requirements/examples.lock -o requirements/airflow.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra examples --extra quality --extra airflow --extra development -c requirements/airflow.lock -o requirements/development.lock
 
 clean: ## Remove the virtual environment and the demo lakes
 	rm -rf $(VENV) .demo

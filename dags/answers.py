@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from airflow.sdk import ObjectStoragePath
+
+from lake.config import without_spark
 
 
 def answer_of(folder: str, run: str) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def newest_sign(folder: str) -> dict[str, Any]:
 
 
 def _path(folder: str) -> ObjectStoragePath:
-    return ObjectStoragePath(re.sub(r"^s3[an]:", "s3:", folder))
+    return ObjectStoragePath(without_spark(folder))
 
 
 def _json(file: ObjectStoragePath) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from dags.answers import answer_of
 from dags.settings import Deployment
-from lake.preflight import jar_folder
+from lake.config import run_file
+from lake.preflight import jars
 
 JOB = str(Path(__file__).resolve().parent.parent / "spark_jobs" / "job.py")
 
@@ -32,11 +33,11 @@ class LakejoinOperator(SparkSubmitOperator):
         settings = deployment.config.airflow
         conf = {**deployment.config.spark, **settings.submit.get("conf", {})}
         submit = {"application": JOB, "name": "lakejoin", "env_vars": deployment.env_vars, **settings.submit, "conf": conf}
-        super().__init__(conn_id=settings.conn_id, pool=settings.pool, **submit, **kwargs)
+        super().__init__(conn_id=settings.conn_id, pool=settings.pool, **{**submit, **kwargs})
 
     def execute(self, context: Context) -> Any:
         """Start the application and wait for its end. Raises AirflowFailException where trying again would not help."""
-        run = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
+        run = run_file(f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
         self.application_args = [*self.deployment.options, "--run", run, *self.arguments(context)]
         self.with_delta()
         before, failure = answer_of(self.deployment.config.runs_path, run), None
@@ -54,7 +55,7 @@ class LakejoinOperator(SparkSubmitOperator):
     def with_delta(self) -> None:
         """Delta's jars where they were resolved at set-up, for a driver on this machine; else its coordinates, for Spark's own resolver."""
         if self.jars is None and self.packages is None:
-            found = [] if self.deployment.in_cluster else sorted(str(jar) for jar in jar_folder().glob("*.jar"))
+            found = [] if self.deployment.in_cluster else jars()
             spark = ".".join(version("pyspark").split(".")[:2])
             self.jars = ",".join(found) or None
             self.packages = None if found else f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"

@@ -33,7 +33,7 @@ class StartRealtime(LakejoinOperator):
         super().__init__(deployment=deployment, command=["realtime", "--all", "--json"], **submit, **kwargs)
 
     def execute(self, context: Context) -> Any:
-        if not any(dead(self.deployment)):
+        if not self._some_dead():
             raise AirflowSkipException("All real-time paths run.")
         self.application_args = [*self.deployment.options, *self.command]
         self.conf = {**(self.conf or {}), **_NOT_WAITED_FOR}
@@ -53,9 +53,12 @@ class StartRealtime(LakejoinOperator):
         self._until_running(process, log)
         return {"process": process.pid, "log": str(log)}
 
+    def _some_dead(self) -> bool:
+        return any(dead(self.deployment, dict(_signs(self.deployment))))
+
     def _until_running(self, process: subprocess.Popen[bytes], log: Path) -> None:
         started = time.monotonic()
-        while any(dead(self.deployment)):
+        while self._some_dead():
             if process.poll() is not None or time.monotonic() - started > _STARTS_WITHIN:
                 raise AirflowException(f"The real-time paths did not start. The end of {log}:\n{log.read_text()[-2000:]}")
             time.sleep(_POLL)
@@ -69,19 +72,20 @@ class CheckHeartbeat(BaseOperator):
         self.deployment = deployment
 
     def execute(self, context: Context) -> Any:
-        wrong = [*dead(self.deployment), *behind(self.deployment)]
-        for view, said in _signs(self.deployment):
+        signs = dict(_signs(self.deployment))
+        wrong = [*dead(self.deployment, signs), *behind(self.deployment, signs)]
+        for view, said in signs.items():
             self.log.info("%s: %s, latency %s", view, said.get("state", "never ran"), said.get("latency_seconds"))
         if wrong:
             raise AirflowException("\n".join(wrong))
 
 
-def dead(deployment: Deployment) -> Iterator[str]:
-    """Each real-time path that does not run, and how to start it."""
+def dead(deployment: Deployment, signs: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """Each real-time path that does not run, by what each said last, and how to start it."""
     from lake.realtime.lease import EXPIRES, RUNNING  # loads PySpark, which a DAG file must not
 
     start = f"Run the DAG {deployment.dag_id('realtime')}, or `lakejoin realtime --all`."
-    for view, said in _signs(deployment):
+    for view, said in signs.items():
         silent = time.time() - float(said.get("renewed", 0))
         if not said:
             yield f"The real-time path of view {view!r} has never run. {start}"
@@ -92,10 +96,10 @@ def dead(deployment: Deployment) -> Iterator[str]:
             yield f"The real-time path of view {view!r} is dead: no sign of {where} for {timedelta(seconds=int(silent))}. {start}"
 
 
-def behind(deployment: Deployment) -> Iterator[str]:
+def behind(deployment: Deployment, signs: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     """Each real-time path that runs and is later than `behind_seconds`."""
     limit = deployment.config.airflow.behind_seconds
-    for view, said in _signs(deployment):
+    for view, said in signs.items():
         late, waiting = (said.get("latency_seconds") or {}).get("p95"), said.get("backlog_versions", 0)
         if late is not None and late > limit and waiting:
             yield (

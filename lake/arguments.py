@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 import typer
@@ -49,3 +49,12 @@ def step_of(text: str) -> int | timedelta:
     if not number.isdigit():
         raise typer.BadParameter(f"--step is a number of commits, or of seconds, minutes, hours or days (30m, 6h, 1d), not {text!r}")
     return timedelta(seconds=int(number) * units[unit]) if unit else int(number)
+
+
+def time_of(text: str) -> datetime:
+    """A time, in UTC unless it says otherwise."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--until is a time such as 2026-12-01 or 2026-12-01T12:00, not {text!r}") from error
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -23,6 +23,7 @@ from lake.results import BackfillStep, RefreshResult
 from lake.snapshots import Snapshot
 from lake.stamp import Stamp
 from lake.tables import Table, pin_at
+from lake.view_table import Publication
 
 _NEAREST = 3
 
@@ -34,7 +35,7 @@ class Views(Protocol):
     def rebuild(self, view: str, until: Mapping[str, int], /) -> RefreshResult: ...
     def reads(self, view: str, /) -> list[str]: ...
     def stamp(self, view: str, /) -> Stamp | None: ...
-    def history(self, view: str, /) -> Iterator[tuple[int, Stamp]]: ...
+    def history(self, view: str, /) -> Iterator[Publication]: ...
     def table_log(self, view: str, /) -> Log | None: ...
 
 
@@ -136,7 +137,7 @@ class Replay:
         """The steps, with `done` where they have been made by the view's definition as it is now."""
         if self.restart:
             return list(steps)
-        made = {frozenset(stamp.answers_for.items()): stamp for _, stamp in self.lake.history(self.view)}
+        made = {frozenset(stamp.answers_for.items()): stamp for stamp in (made.stamp for made in self.lake.history(self.view))}
         found = [made.get(frozenset(step.until.items())) for step in steps]
         return [replace(step, done=s is not None and self.current(self.view, s)) for step, s in zip(steps, found, strict=True)]
 
@@ -176,7 +177,8 @@ def published_at(paths: Sequence[Views], view: str, at: Mapping[str, int], curre
     others, known, lost = list[Snapshot](), set[str](), False
     for lake in paths:
         fitting = None
-        for number, stamp in lake.history(view):
+        for made in lake.history(view):
+            number, stamp = made.version, made.stamp
             answers = {**stamp.answers_for, **stamp.snapshot}
             known |= answers.keys()
             if any(answers.get(table) != version for table, version in at.items()):

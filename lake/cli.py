@@ -7,8 +7,6 @@ error, answers to standard output; never a Spark stack trace alone.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from lake import console
-from lake.arguments import Kind, Mode, moment, step_of, until_of, versions
+from lake.answering import Settings, answering, working, write_whole
+from lake.arguments import Kind, Mode, moment, step_of, time_of, until_of, versions
 from lake.errors import LakeError
 from lake.logs import set_up_logs
 
@@ -38,15 +37,6 @@ Until = Annotated[
 ]
 
 
-class _Settings:
-    """What the options before the verb say."""
-
-    config = Path("lakejoin.yml")
-    env: str | None = None
-    run: str | None = None
-    run_id = uuid.uuid4().hex[:12]
-
-
 @app.callback()
 def _options(
     context: typer.Context,
@@ -57,10 +47,8 @@ def _options(
     run: Annotated[str | None, typer.Option("--run", help="A scheduler's run: the answer is kept under its name, in `runs:`.")] = None,
     log_format: Annotated[str, typer.Option("--log-format", help="Logs on standard error: none, text or json.")] = "none",
 ) -> None:
-    settings = _Settings()
-    settings.config, settings.env, settings.run = config, env, run
-    context.obj = settings
-    set_up_logs(log_format, settings.run_id)
+    context.obj = Settings(config, env, run)
+    set_up_logs(log_format, uuid.uuid4().hex[:12])
 
 
 @app.command(epilog="Examples: lakejoin refresh q20 | lakejoin refresh q20 --until bid=57 | lakejoin refresh q20 --step 6h")
@@ -71,15 +59,18 @@ def refresh(
     until: Until = None,
     step: Annotated[str | None, typer.Option("--step", help="In steps of so many commits or so long a time: 100, 30m, 6h, 1d.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Verify each view afterwards. Exit code 1 where one is not exact.")] = False,
+    accept: Annotated[list[str] | None, typer.Option("--accept", help="A finding that is not to stop it this once (repeat it).")] = None,
     as_json: Json = False,
 ) -> None:
     """Bring views to the newest snapshot of their sources (or to --until); the first refresh builds them.
 
     Under the name of a run (--run before the verb) the snapshot is decided once: a later try goes to the same.
     """
-    with _answering(context) as answer:
+    with answering(context) as answer:
         opened = answer.lake(strict=False)
         names = list(opened.config.views) if all_views else views or [_required(None)]
+        if accept and (len(names) > 1 or step is not None):
+            raise typer.BadParameter("--accept is of one view, in one step")
         if step is not None:
             steps = [
                 s
@@ -96,15 +87,16 @@ def refresh(
             if came.exit_code:
                 raise typer.Exit(came.exit_code)
         else:
-            console.print_results([_working(f"refreshing {names[0]}", lambda: opened.refresh(names[0], until_of(until)))], as_json)
+            done = working(f"refreshing {names[0]}", lambda: opened.refresh(names[0], until_of(until), accept or ()))
+            console.print_results([done], as_json)
 
 
 @app.command(epilog="Example: lakejoin rebuild q20")
 def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Json = False) -> None:
     """Compute a view anew and publish the difference in one commit; readers see the old view until then."""
-    with _answering(context) as answer:
+    with answering(context) as answer:
         opened = answer.lake()
-        console.print_results([_working(f"rebuilding {view}", lambda: opened.rebuild(view, until_of(until)))], as_json)
+        console.print_results([working(f"rebuilding {view}", lambda: opened.rebuild(view, until_of(until)))], as_json)
 
 
 @app.command(
@@ -130,10 +122,9 @@ def backfill(
         raise typer.BadParameter(f"--since, --publish and --restart are of a replay: --mode {mode} begins where the view stands")
     if mode == Mode.replay and not since:
         raise typer.BadParameter("a replay needs --since: where the history begins")
-    with _answering(context) as answer:
+    with answering(context) as answer:
         opened = answer.lake(strict=False)
-        made = console.Steps(answer.keep)
-        to, size = until_of(until), step_of(step)
+        made, to, size = console.Steps(), until_of(until), step_of(step)
         if mode == Mode.replay:
             asked = {"publish": publish, "restart": restart, "dry_run": dry_run, "on_step": made}
             found = opened.backfill(view, moment(since or [], "--since"), to, size, **asked)
@@ -155,9 +146,9 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print rows of a view as it was published last, or as of some versions of its sources."""
-    with _answering(context) as answer:
+    with answering(context) as answer:
         frame = answer.lake().read(view, consistency, versions(at, "--at") if at else None)
-        rows = _working(f"reading {view}", lambda: frame.limit(limit).collect())
+        rows = working(f"reading {view}", lambda: frame.limit(limit).collect())
         if as_json:
             console.print_json([row.asDict(recursive=True) for row in rows])
         else:
@@ -172,9 +163,9 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Show what each operator of a view does on a refresh, and why it is not incremental where it is not."""
-    with _answering(context) as answer:
+    with answering(context) as answer:
         opened = answer.lake()
-        explanation = _working(f"explaining {view}", lambda: opened.explain(view))
+        explanation = working(f"explaining {view}", lambda: opened.explain(view))
         console.print_json(explanation.to_json()) if as_json else console.out.print(str(explanation), markup=False)
         if strict and not explanation.incremental:
             raise typer.Exit(1)
@@ -186,12 +177,14 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
 
     With --all, a view that can't be verified does not keep the others from it.
     """
-    with _answering(context) as answer:
+    with answering(context) as answer:
         opened = answer.lake(strict=False)
         found, failed = list[Any](), dict[str, LakeError]()
         for name in opened.config.views if all_views else [_required(view)]:
             try:
-                found.append(_working(f"verifying {name}", partial(opened.verify, name)).sampled(opened.config.samples))
+                found.append(
+                    working(f"verifying {name}", partial(opened.verify, name)).sampled(opened.config.shown(name, opened.reads(name)))
+                )
             except LakeError as error:
                 if not all_views:
                     raise
@@ -202,14 +195,67 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
             raise typer.Exit(code)
 
 
+@app.command(epilog="Examples: lakejoin check q20 | lakejoin check --all --json")
+def check(context: typer.Context, view: OptionalView = None, all_views: All = False, as_json: Json = False) -> None:
+    """Check views and what they read: exact, both paths agreeing, sources, retention, expectations. Exit code 1 on failure.
+
+    What is found is kept (quality_results, Data Docs), and told where it opens, gets worse or is resolved. 3: a check could not run.
+    """
+    with answering(context) as answer:
+        opened = answer.lake(strict=False)
+        names = list(opened.config.views) if all_views else [_required(view)]
+        for name in names:
+            opened.config.view(name)
+        from expectations.checks import Checks  # loads Great Expectations, for those only who check
+
+        found = working(f"checking {', '.join(names)}", lambda: Checks(opened).run(names))
+        answer.keep(found.to_json())
+        console.print_checked(found, as_json)
+        if found.exit_code:
+            raise typer.Exit(found.exit_code)
+
+
+@app.command(epilog="Examples: lakejoin report -o report.html | lakejoin report q20 -o q20.html")
+def report(
+    context: typer.Context,
+    view: OptionalView = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+) -> None:
+    """Write a page, in one file that needs no network: whether each view can be trusted, and how it came to be so."""
+    with answering(context) as answer:
+        from expectations.report import report as page
+
+        opened = answer.lake()
+        names = [view] if view is not None else list(opened.config.views)
+        text = working("writing the report", lambda: page(opened, names))
+        write_whole(output, text)
+        console.out.print(f"Wrote {output}: open it in a browser.", markup=False)
+
+
+@app.command(epilog="Example: lakejoin snooze F1a2b3c4d --until 2026-12-01 --reason 'the loader is being mended'")
+def snooze(
+    context: typer.Context,
+    finding: Annotated[str, typer.Argument(help="The finding, as lakejoin check names it.")],
+    until: Annotated[str, typer.Option("--until", help="A time such as 2026-12-01 or 2026-12-01T12:00 (UTC).")],
+    reason: Annotated[str, typer.Option("--reason", help="Why nobody is to hear of it until then.")],
+    as_json: Json = False,
+) -> None:
+    """Put a finding off: until then it fails no check and nobody is told of it, unless it gets worse. It is kept who said so and why."""
+    with answering(context) as answer:
+        from expectations.decisions import snoozed
+
+        row = snoozed(answer.lake(), finding, time_of(until), reason)
+        console.print_json(row) if as_json else console.out.print(f"{finding} is put off until {row['until']}: {reason}", markup=False)
+
+
 @app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json")
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
     """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
-    with _answering(context) as answer:
+    with answering(context) as answer:
         from lake.realtime.command import states
 
         opened = answer.lake()
-        rows = _working("reading the logs", lambda: opened.status(view))
+        rows = working("reading the logs", lambda: opened.status(view))
         paths = states(opened, dict.fromkeys(row.view for row in rows))
         if as_json:
             console.print_json([row.to_json() | {"realtime": paths.get(row.view)} for row in rows])
@@ -230,7 +276,7 @@ def realtime(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each batch.")] = False,
 ) -> None:
     """Keep a view's real-time table within seconds of its sources, until stopped (SIGTERM, Ctrl-C) after the batch under way."""
-    with _answering(context) as answer:
+    with answering(context) as answer:
         if rendered is not None:
             from lake.realtime.render import render
 
@@ -255,9 +301,9 @@ def maintain(
     as_json: Json = False,
 ) -> None:
     """Compact and vacuum view tables, and sources with `maintain: true`; what a view has still to read stays."""
-    with _answering(context) as answer:
+    with answering(context) as answer:
         opened = answer.lake()
-        found = _working("maintaining", lambda: opened.maintain(None if all_views else _required(view), dry_run))
+        found = working("maintaining", lambda: opened.maintain(None if all_views else _required(view), dry_run))
         answer.keep(found.to_json())
         console.print_maintenance(found, as_json)
 
@@ -271,7 +317,7 @@ def init(
     """Write a commented lakejoin.yml from the Delta tables under a folder."""
     from lake.init import write_config
 
-    with _answering(context):
+    with answering(context):
         written = write_config(folder, context.obj.config, force)
         console.out.print(f"Wrote {context.obj.config} with {len(written)} tables: {', '.join(written)}.", markup=False)
         console.out.print("Next: define a view in it, then lakejoin refresh VIEW.")
@@ -282,8 +328,8 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Check Python, Java, Spark, Delta, jars, and each place in the configuration; a remedy a line."""
     from lake.doctor import examine
 
-    with _answering(context):
-        findings = _working("examining", lambda: examine(context.obj.config, context.obj.env))
+    with answering(context):
+        findings = working("examining", lambda: examine(context.obj.config, context.obj.env))
         if as_json:
             console.print_json([f.to_json() for f in findings])
         else:
@@ -296,73 +342,6 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 def main() -> None:
     """The entry point of the `lakejoin` command."""
     app()
-
-
-class _Answer:
-    """A verb's way to the lakehouse, and what is kept of its answer for a scheduler."""
-
-    def __init__(self, settings: _Settings) -> None:
-        self._settings = settings
-        self._lake: Any = None
-
-    def lake(self, strict: bool = True) -> Any:
-        """The lakehouse of the configuration; Spark is loaded only by the verbs that need it. Unless `strict`, a view that is not valid
-        does not keep the others from a scheduler's run."""
-        from lake.config_file import load, load_each
-        from lake.lakehouse import Lakehouse
-        from lake.session import quieten
-
-        quieten()
-        if self._lake is None:
-            file, env = self._settings.config, self._settings.env
-            self._lake = Lakehouse(load(file, env) if strict or self._settings.run is None else load_each(file, env)[0])
-        return self._lake
-
-    @property
-    def run(self) -> Any:
-        """What is kept of the run that was named, None where none was."""
-        if self._settings.run is None:
-            return None
-        from lake.runs import Run
-
-        return Run(self.lake(), self._settings.run)
-
-    def keep(self, answer: Any) -> None:
-        """Keep the answer under the run's name."""
-        if self._settings.run is not None:
-            self.run.tell(answer)
-
-    def keep_error(self, error: LakeError) -> None:
-        """Keep what went wrong, if the lakehouse could be opened."""
-        if self._lake is not None and self._settings.run is not None:
-            from lake.failures import passing
-
-            self.keep({"error": str(error), "again": passing(error)})
-
-
-@contextmanager
-def _answering(context: typer.Context) -> Iterator[_Answer]:
-    """Turn errors into a message for a person and an exit code."""
-    answer = _Answer(context.obj)
-    try:
-        try:
-            yield answer
-        except LakeError as error:
-            answer.keep_error(error)
-            raise
-    except LakeError as error:
-        console.errors.print(f"lakejoin: {error}", markup=False)
-        raise typer.Exit(error.exit_code) from error
-    except KeyboardInterrupt as error:
-        console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
-        raise typer.Exit(130) from error
-
-
-def _working(what: str, work: Callable[[], Any]) -> Any:
-    if not console.errors.is_terminal:
-        return work()
-    with console.errors.status(what):
-        return work()
 
 
 def _required(view: str | None) -> str:

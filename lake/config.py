@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -12,8 +12,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lake.errors import ConfigError
+from lake.samples import Samples
 
 HIDDEN_PREFIX = "__lakejoin_"
+DifferenceClass = Literal["ahead", "behind", "undecidable", "duplicate", "left_over", "missed_delete", "lost_padded", "lost", "wrong_value"]
+"""What a difference between the paths is (lake/agreement.py)."""
 PathKind = Literal["strong", "eventual", "replay"]
 SUFFIXES: Mapping[PathKind, str] = {"strong": "", "eventual": "__realtime", "replay": "__replay"}
 """A view's tables are named as the view, with these after it: of the strong path, of the real-time path, of a backfill."""
@@ -27,15 +30,18 @@ class _Strict(BaseModel):
 
 class TableConfig(_Strict):
     """A source: `path` (relative ones start at root) or `name` in a catalog, its declared primary key, whether `lakejoin maintain`
-    compacts and vacuums it, too, and the Airflow asset (by URI or name) that an upstream DAG updates when it has written the table."""
+    compacts and vacuums it, too, and the Airflow asset (by URI or name) that an upstream DAG updates when it has written the table.
+    `fresh_seconds`: how old its newest commit may be; `sensitive`: columns whose values are never shown."""
 
     path: str | None = None
     name: str | None = None
     primary_key: tuple[str, ...] = ()
     maintain: bool = False
     asset: str | None = None
+    fresh_seconds: float | None = Field(default=None, gt=0)
+    sensitive: tuple[str, ...] = ()
 
-    @field_validator("primary_key", mode="before")
+    @field_validator("primary_key", "sensitive", mode="before")
     @classmethod
     def _one_column(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
@@ -45,6 +51,46 @@ class TableConfig(_Strict):
         if (self.path is None) == (self.name is None):
             raise ValueError("give either `path` or `name`")
         return self
+
+
+class ExpectationConfig(_Strict):
+    """An expectation of Great Expectations that a view has to meet: its `type` (expect_column_values_to_not_be_null, ...) and `kwargs`.
+    `on_failure`: only warn, or block: then a refresh whose rows don't meet it publishes nothing."""
+
+    type: str = Field(pattern=r"^(expect_\w+|unexpected_rows_expectation)$")
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    on_failure: Literal["block", "warn"] = "warn"
+
+
+class Limits(_Strict):
+    """From when on a check of a view fails.
+
+    `share`: the part of the keys that each check compares with the query, "1/64" for one of 64, another one each time; `thresholds`: by
+    class of differences between the paths, how many rows there may be (below 1: which share of the rows; null: any number);
+    `converge_seconds`: how long a difference may live; `retention_hours`: warn where changes are to be read for less long than that.
+    """
+
+    share: str = Field(default="1/1", pattern=r"^1/[1-9]\d*$")
+    thresholds: dict[DifferenceClass, float | None] = Field(default_factory=dict)
+    converge_seconds: float = Field(default=86_400, gt=0)
+    retention_hours: float = Field(default=48, ge=0)
+
+    @property
+    def parts(self) -> int:
+        """In how many parts the keys are compared."""
+        return int(self.share.removeprefix("1/"))
+
+
+class QualityConfig(Limits):
+    """The limits of all views, which a view's own `quality` overrides.
+
+    `results`: the folder of results and pages (default: beside the view tables); `volume_factor`: warn where a source has so many times
+    more or fewer rows than at its checks before; `webhook`: a URL that each finding is sent to when it opens, escalates or is resolved.
+    """
+
+    results: str | None = None
+    volume_factor: float = Field(default=2.0, gt=1)
+    webhook: str | None = None
 
 
 class CacheConfig(_Strict):
@@ -68,7 +114,8 @@ class RealtimeConfig(_Strict):
 
 
 class ViewConfig(_Strict):
-    """A view: one of `query`, `query_file` and `function`, and what its table carries."""
+    """A view: one of `query`, `query_file` and `function`, what its table carries, and what its rows have to meet (`expectations`, or a
+    suite of Great Expectations in `expectations_file`)."""
 
     query: str | None = None
     query_file: str | None = None
@@ -85,8 +132,12 @@ class ViewConfig(_Strict):
     on_definition_change: Literal["error", "rebuild"] = "error"
     refresh_mode: Literal["auto", "incremental"] = "auto"
     recompute_above: float = Field(0.1, ge=0, le=1)
+    expectations: tuple[ExpectationConfig, ...] = ()
+    expectations_file: str | None = None
+    quality: Limits | None = None
+    sensitive: tuple[str, ...] = ()
 
-    @field_validator("tags", "cluster_by", mode="before")
+    @field_validator("tags", "cluster_by", "sensitive", mode="before")
     @classmethod
     def _one_item(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
@@ -151,6 +202,7 @@ class Config(_Strict):
     tables: dict[str, TableConfig] = Field(default_factory=dict)
     views: dict[str, ViewConfig] = Field(default_factory=dict)
     samples: Literal["off", "keys", "rows"] = "keys"
+    quality: QualityConfig = QualityConfig()
     single_writer: bool = False
     airflow: AirflowConfig = AirflowConfig()
     directory: Path = Path(".")
@@ -207,6 +259,36 @@ class Config(_Strict):
         return _joined(self.root_path, "_lakejoin/runs") if beside is None else f"{beside}/runs"
 
     @property
+    def quality_path(self) -> str:
+        """The folder of the results of checks, and of the pages that show them."""
+        if self.quality.results is not None:
+            return self.quality.results if _absolute(self.quality.results) else str((self.directory / self.quality.results).resolve())
+        beside = self.view_path("_lakejoin")
+        return _joined(self.root_path, "_lakejoin/quality") if beside is None else f"{beside}/quality"
+
+    def limits(self, view: str) -> Limits:
+        """From when on the checks of a view fail: its own limits over those of all views."""
+        own = self.view(view).quality
+        given = own.model_dump(exclude_unset=True) if own is not None else {}
+        common = {name: getattr(self.quality, name) for name in Limits.model_fields}
+        return Limits(**{**common, **given, "thresholds": {**self.quality.thresholds, **given.get("thresholds", {})}})
+
+    def shown(self, view: str, reads: Iterable[str] = ()) -> Samples:
+        """How much of the view's rows may be shown. `reads`: the tables whose sensitive columns it may carry, under their names."""
+        tables = [self.tables[name].sensitive for name in reads if name in self.tables]
+        return Samples(self.samples, frozenset(c for columns in [self.view(view).sensitive, *tables] for c in columns))
+
+    def in_realtime(self, view: str | None = None) -> list[str]:
+        """The view, or (None) all with `realtime: true`. Raises ConfigError where there are none, or there is no such view."""
+        if view is not None:
+            self.view(view)
+            return [view]
+        found = [name for name, settings in self.views.items() if settings.realtime is not None]
+        if not found:
+            raise ConfigError("No view of the configuration has `realtime: true`.")
+        return found
+
+    @property
     def _target_is_schema(self) -> bool:
         return self.target is not None and re.fullmatch(r"\w+(\.\w+)+", self.target) is not None
 
@@ -215,6 +297,16 @@ class Config(_Strict):
         if name not in self.views:
             raise ConfigError(f"There is no view {name!r} in the configuration. {nearest(name, self.views)}")
         return self.views[name]
+
+
+def run_file(run: str) -> str:
+    """A scheduled run's name as a file may be called."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", run)
+
+
+def without_spark(uri: str) -> str:
+    """A URI as others than Spark call it: what Hadoop reads as s3a: is s3: elsewhere."""
+    return re.sub(r"^s3[an]:", "s3:", uri)
 
 
 def nearest(name: str, names: Any) -> str:

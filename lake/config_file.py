@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from lake.config import AirflowConfig, Config, TableConfig, ViewConfig, nearest
+from lake.config import AirflowConfig, Config, QualityConfig, TableConfig, ViewConfig, nearest
 from lake.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -174,7 +174,7 @@ def _worded(error: Any, lines: Mapping[tuple[str, ...], str], where: str) -> str
 
 
 def _allowed(loc: tuple[str, ...]) -> list[str]:
-    models: dict[str, type[BaseModel]] = {"tables": TableConfig, "views": ViewConfig, "airflow": AirflowConfig}
+    models: dict[str, type[BaseModel]] = {"tables": TableConfig, "views": ViewConfig, "airflow": AirflowConfig, "quality": QualityConfig}
     model = models.get(loc[0] if loc else "", Config)
     extra = ["include", "environments"] if model is Config else []
     return [n for n in model.model_fields if n != "directory"] + extra

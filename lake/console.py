@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -16,16 +16,14 @@ out = Console(highlight=False, soft_wrap=True)
 
 
 class Steps:
-    """The steps of a backfill as they are made: a line each for a person who waits, and all so far to `keep` for a scheduler."""
+    """The steps of a backfill as they are made: a line each, with a number."""
 
-    def __init__(self, keep: Callable[[Any], None]) -> None:
-        self._keep = keep
-        self._made: list[BackfillStep] = []
+    def __init__(self) -> None:
+        self._number = 0
 
     def __call__(self, step: BackfillStep) -> None:
-        print_made(step, f"step {len(self._made)}: ")
-        self._made.append(step)
-        self._keep({"steps": [made.to_json() for made in self._made]})
+        print_made(step, f"step {self._number}: ")
+        self._number += 1
 
 
 def print_made(step: BackfillStep, before: str = "") -> None:
@@ -99,15 +97,33 @@ def print_differences(found: Sequence[Differences], failed: Mapping[str, Excepti
         print_json(told)
         return told
     for d in found:
-        text = f"exact: {d.rows:,} rows at {d.snapshot}"
-        if not d.exact:
-            text = f"NOT exact at {d.snapshot}: {d.missing:,} rows missing, {d.surplus:,} too many (of {d.rows:,})"
-        out.print(f"{d.view}: {text}", markup=False)
+        out.print(f"{d.view}: {d.summary}", markup=False)
         for sample in d:
             out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
     for view, error in failed.items():
         errors.print(f"{view}: can't be verified: {error}", markup=False)
     return told
+
+
+def print_checked(found: Any, as_json: bool) -> None:
+    """A line a check (expectations.checks.Checked), then what is wrong, and what to run."""
+    if as_json:
+        print_json(found.to_json())
+        return
+    rows = []
+    for m in found.measures:
+        value = "-" if m.value is None else f"{m.value:,.6g} {m.unit}".strip()
+        limits = [f"{sign} {limit:,.6g}" for sign, limit in (("at least", m.least), ("at most", m.most)) if limit is not None]
+        rows.append([m.scope, f"{m.check}: {m.subject}", m.status, value, ", ".join(limits), m.broken or m.detail])
+    print_table(["of", "check", "state", "value", "wanted", ""], rows)
+    told = {finding.id: event for event, finding in found.told}
+    for finding in found.open:
+        said = f"put off until {finding.snoozed:%Y-%m-%d %H:%M}" if finding.asleep(found.time) else told.get(finding.id, finding.state)
+        out.print(f"{finding} ({said}); likely: {finding.cause}; run: {finding.command}", markup=False)
+    for event, finding in found.told:
+        if event == "resolved":
+            out.print(f"{finding} (resolved)", markup=False)
+    out.print(f"Data Docs: {found.pages}", markup=False)
 
 
 def print_maintenance(found: Maintenance, as_json: bool) -> None:

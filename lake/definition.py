@@ -22,6 +22,7 @@ from lake.fingerprint import fingerprint
 from lake.keys import Carrying, Key, carrying, tie_free
 from lake.measures import stored
 from lake.nodes import Expression
+from lake.padding import padded
 from lake.queries import view_frame
 from lake.relations.base import Relation
 from lake.relations.scoped import scope
@@ -62,7 +63,8 @@ class Definition:
 
     `scope`: the columns by which rows are computed anew and compared with those that the view holds, where the result depends on the
     order of rows (trap 8); empty where it does not, or where no columns bound what a change touches. `carried`: where the operator
-    at the root is refreshed from the rows that the view holds, its columns → the tree's output that carries them.
+    at the root is refreshed from the rows that the view holds, its columns → the tree's output that carries them. `padded`: the columns
+    that are NULL together in rows without a match, of each outer join.
     """
 
     view: str
@@ -75,6 +77,7 @@ class Definition:
     scope: tuple[Expression, ...]
     carried: Mapping[int, int]
     fingerprint: Mapping[str, str]
+    padded: tuple[tuple[str, ...], ...] = ()
 
     @property
     def table_columns(self) -> tuple[OutputColumn, ...]:
@@ -151,6 +154,7 @@ def _defined(
         scope=scope(relation, catalyst) if relation.order_dependent and operator is None else (),
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
         fingerprint=fingerprint(catalyst.spark, view, config, normal, shape, primary_keys),
+        padded=tuple(tuple(c.name for c in columns if c.attribute in group) for group in padded(tree, catalyst)),
     )
 
 

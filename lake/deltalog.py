@@ -307,11 +307,11 @@ class Log:
             pair = changes.next()
             yield self._commit(int(pair._1()), self.scala.list(pair._2()))
 
-    def metadata(self) -> list[tuple[int, str]]:
-        """(version, user metadata) of each commit that is still in the log and has such, oldest first. One Spark job, of first lines."""
+    def history(self) -> list[dict[str, Any]]:
+        """What Delta's history says of each commit that is still in the log, oldest first. One Spark job, of first lines."""
         found = self.java.history().getHistory(self.scala.none, self.catalog_table())
         commits = json.loads(self.jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson(self.scala.java_list(found), None))
-        return sorted((int(c["version"]), str(c["userMetadata"])) for c in commits if c.get("userMetadata"))
+        return sorted(commits, key=lambda commit: int(commit["version"]))
 
     def _commit(self, number: int, actions: list[Java]) -> Commit:
         by_kind: dict[str, list[dict[str, Any]]] = {}

@@ -62,9 +62,7 @@ def _machine() -> Iterator[Finding]:
         except PackageNotFoundError:
             found = "not installed"
         yield Finding(package, found.startswith(wanted), found, f"Install {package} {wanted}x (make setup).")
-    from lake.session import jars
-
-    here = jars()
+    here = preflight.jars()
     yield Finding(
         "Delta's jars",
         True,

@@ -6,7 +6,7 @@ text says what, with which value, what was there instead, and what to do. `exit_
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 
 class LakeError(Exception):
@@ -51,13 +51,20 @@ class KeyViolationError(LakeError):
         shown = "; ".join(str(dict(s)) for s in self.samples) or "some keys (`samples: off` hides them)"
         super().__init__(f"{key} has more than one row for: {shown}. Nothing was published. {remedy}")
 
-    def without_samples(self) -> KeyViolationError:
-        """The same error, showing no values."""
-        return KeyViolationError(self.key, (), self.remedy)
+    def showing(self, shown: Callable[[Mapping[str, object], Sequence[str]], dict[str, object] | None]) -> KeyViolationError:
+        """The same error, showing of its sample keys what may be shown."""
+        rows = (shown(sample, tuple(sample)) for sample in self.samples)
+        return KeyViolationError(self.key, [row for row in rows if row is not None], self.remedy)
 
 
 class NotExactError(LakeError):
     """A view's rows are not its query's answer at its snapshot (exit code 1)."""
+
+    exit_code = 1
+
+
+class BlockedError(LakeError):
+    """An expectation that may stop publishing was not met: the published view is as it was (exit code 1)."""
 
     exit_code = 1
 

@@ -10,6 +10,7 @@ import re
 
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
+from lake.config import without_spark
 from lake.errors import SourceError
 
 _NUMBERED = re.compile(r"(\d{20})\.(json|checkpoint\..*)")
@@ -21,7 +22,7 @@ def newest_version(path: str, seen: int | None = None) -> int:
     Raises SourceError where there is no Delta table, or it can't be reached.
     """
     try:
-        files, folder = FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", path))
+        files, folder = FileSystem.from_uri(without_spark(path))
         log = f"{folder}/_delta_log"
         newest = seen if seen is not None and _there(files, log, seen) else _listed(files, log)
         while _there(files, log, newest + 1):

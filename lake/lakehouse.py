@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake import backfill, explain, maintenance, publish, verify
+from lake import agreement, backfill, explain, maintenance, publish, verify
 from lake.config import Config, PathKind, RealtimeConfig
 from lake.config_file import load
 from lake.definition import Definition, define
@@ -34,14 +34,16 @@ from lake.plan import differing
 from lake.publish import LostRaceError
 from lake.queries import named
 from lake.readable import file_gone, is_of_a_file_gone
-from lake.refresh import Refresh, limits
+from lake.refresh import Gate, Refresh, limits
 from lake.relations.cache import Cache
 from lake.relations.reading import Limits
-from lake.results import BackfillResult, BackfillStep, Differences, Explanation, Maintenance, RefreshResult, SourceStatus
+from lake.results import Agreement, BackfillResult, BackfillStep, Differences, Explanation, Maintenance, RefreshResult, SourceStatus
 from lake.session import make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import Table, expires_in, pin_at, reason, way_of
-from lake.view_table import Published, history, open_log, published, visible
+from lake.tables import Table, changes_kept, expires_in, pin_at, reason, way_of
+from lake.texts import expectations_of
+from lake.verify import Share
+from lake.view_table import Publication, Published, deleted, open_log, publications, published, seconds_of, visible
 
 logger = logging.getLogger("lakejoin")
 Consistency = Literal["strong", "eventual"]
@@ -99,17 +101,17 @@ class Lakehouse:
             raise ConfigError(f"`consistency` is 'strong' or 'eventual', not {consistency!r}.")
         return self if self.path.kind == consistency else Lakehouse(self.config, self.spark, consistency)
 
-    def refresh(self, view: str, until: Until | Chooser = None) -> RefreshResult:
+    def refresh(self, view: str, until: Until | Chooser = None, accept: Collection[str] = ()) -> RefreshResult:
         """Bring a view to a snapshot of its sources; the first refresh builds it.
 
-        `until`: {table: version} (tables not named: newest), a time (datetime or ISO text), or None for newest. Raises
-        LakeError with what to do; the published view is then as it was.
+        `until`: {table: version} (tables not named: newest), a time (datetime or ISO text), or None for newest. `accept`: findings that
+        are not to stop it, this once. Raises LakeError with what to do; the published view is then as it was.
         """
-        return self._refreshed(view, until)
+        return self._refreshed(view, until, accept=accept)
 
-    def rebuild(self, view: str, until: Until = None) -> RefreshResult:
+    def rebuild(self, view: str, until: Until = None, accept: Collection[str] = ()) -> RefreshResult:
         """Compute a view anew at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
-        return self._refreshed(view, until, rebuild=True)
+        return self._refreshed(view, until, rebuild=True, accept=accept)
 
     def rebuild_at(self, view: str, until: Until = None, dry_run: bool = False) -> BackfillResult:
         """The same as the one step of a backfill. `dry_run`: only say what snapshot that is of."""
@@ -154,8 +156,8 @@ class Lakehouse:
         started = time.monotonic()
         self._refuse_eventual("backfill")
         replay = Lakehouse(self.config, self.spark, "replay")
-        order = self.in_order(self._below(view))
-        bases = {v: list(dict.fromkeys(t for w in self._below(v) for t in self.reads(w) if t in self.config.tables)) for v in order}
+        order = self.in_order(self.views_below(view))
+        bases = {v: self.bases_below(v) for v in order}
         tables = {table: table_of(self.config, table) for table in bases[view]}
         heads = {name: table.log(self.spark).head() for name, table in tables.items()}
         found = backfill.steps(heads, since, until, step)
@@ -195,9 +197,9 @@ class Lakehouse:
             found = backfill.each(found, lambda planned: self.refresh(view, planned.until), on_step)
         return BackfillResult(view, tuple(found), round(time.monotonic() - started, 3))
 
-    def history(self, view: str) -> Iterator[tuple[int, Stamp]]:
+    def history(self, view: str) -> Iterator[Publication]:
         """The versions of the view's table that were published, oldest first, with what they answer for."""
-        return history(self.spark, self._view_table(view))
+        return publications(self.spark, self._view_table(view))
 
     def explain(self, view: str) -> Explanation:
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
@@ -210,22 +212,51 @@ class Lakehouse:
                 found = limits(self.config.view(view), definition, inputs, current) if current else found
             return explain.explain(definition, ways, found)
 
-    def verify(self, view: str) -> Differences:
-        """The view against its query run from scratch, by plain Spark on the pinned tables, at the view's snapshot.
+    def verify(self, view: str, share: Share = Share()) -> Differences:  # noqa: B008 (it is immutable)
+        """The view, or a share of its keys, against its query run from scratch, by plain Spark on the pinned tables, at its snapshot.
 
         Raises ExpiredError where those versions can't be read any more.
         """
-        table = self._view_table(view)
         spark = own_session(self.spark)
         current = self._built(spark, view)
         assert current.stamp is not None
-        snapshot = current.stamp.snapshot
-        heads = {t: self.path.input(t).log(spark).head() for t in snapshot}
-        frames = {t: visible(pin_at(head, t, snapshot[t]).rows()) for t, head in heads.items()}
         try:
-            return verify.verify(spark, table.label, self.config, frames, current)
+            return verify.verify(spark, view, self.config, self._inputs_of(spark, current.stamp), current, share)
         except PySparkException as error:
             raise verify.unreadable(view, current.stamp.snapshot, error) from error
+
+    def agreement(self, view: str) -> Agreement:
+        """The view's real-time table against the strong view, each difference in a class, judged by the snapshots of both.
+
+        Raises TargetError where one of them was never built.
+        """
+        spark, eventual = own_session(self.spark), self.on("eventual")
+        strong, path = self._built(spark, view), eventual._built(spark, view)
+        assert strong.stamp is not None
+        assert path.stamp is not None
+        where, reason = agreement.position(path.stamp.answers_for, strong.stamp.answers_for), ""
+        held, known = visible(path.pinned.rows()), visible(strong.pinned.rows())
+        with self._opened(view) as state:
+            padded = self._prepare(view, state)[0].padded
+        sides = agreement.Sides(held, known, None, verify.key_of(strong), padded)
+        try:
+            if where != "equal":
+                frames = eventual._inputs_of(spark, path.stamp)
+                sides = replace(sides, truth=verify.from_scratch(spark, view, self.config, frames))
+            classes = agreement.classes(sides, where, lambda: deleted(strong.pinned, held.columns))
+        except (ExpiredError, PySparkException, Py4JJavaError) as error:
+            if not isinstance(error, ExpiredError) and not is_of_a_file_gone(error):
+                raise
+            where, reason = "undecidable", str(verify.unreadable(view, path.stamp.snapshot, error))
+            classes = agreement.undecided(sides)
+        snapshots = (strong.stamp.answers_for, path.stamp.answers_for)
+        return Agreement(view, *snapshots, where, held.count(), classes, sides.key, reason)
+
+    def check(self, view: str) -> Any:
+        """All checks of the view and of what it reads (expectations/): what came of each is kept, and returned."""
+        from expectations.checks import Checks  # loads Great Expectations, for those only who check
+
+        return Checks(self).run([view])
 
     def status(self, view: str | None = None) -> list[SourceStatus]:
         """Per view and source: published and newest version, lag, how long the changes stay readable, how they are read."""
@@ -235,7 +266,7 @@ class Lakehouse:
     def refresh_all(self, until: Until = None) -> list[RefreshResult]:
         """Refresh every view, each after those that it reads, to one snapshot of the base tables."""
         views = self.in_order(self.config.views)
-        bases = list(dict.fromkeys(t for v in views for t in self.reads(v) if t in self.config.tables))
+        bases = self.bases(views)
         if until is None or isinstance(until, Mapping):
             asked = until or {}
             heads = {t: table_of(self.config, t).log(self.spark).head().version.number for t in bases}
@@ -282,6 +313,37 @@ class Lakehouse:
                 state.names = named(state.spark, view, self.config)
             return state.names
 
+    def bases(self, views: Iterable[str]) -> list[str]:
+        """The base tables that the views name themselves."""
+        return list(dict.fromkeys(table for view in views for table in self.reads(view) if table in self.config.tables))
+
+    def views_below(self, view: str) -> list[str]:
+        """The view and those that it reads, directly or not."""
+        found = [view]
+        for name in found:
+            found += [v for v in self.reads(name) if v in self.config.views and v not in found]
+        return found
+
+    def bases_below(self, view: str) -> list[str]:
+        """The base tables that the view reads, also through other views."""
+        return self.bases(self.views_below(view))
+
+    def key(self, view: str) -> tuple[str, ...]:
+        """The columns that tell the view's rows apart; none where it has no key that a reader sees. Raises TargetError where not built."""
+        return verify.key_of(self._built(self.spark, view))
+
+    def definition_key(self, view: str) -> tuple[str, ...]:
+        """The key that the view's definition has, whether it is built or not; none where a column of it is not among the query's."""
+        with self._opened(view) as state:
+            definition = self._prepare(view, state)[0]
+        names = [c.name for c in definition.columns]
+        return definition.key_names if all(n in names for n in definition.key_names) else ()
+
+    def published_version(self, view: str) -> tuple[int, dict[str, int]] | None:
+        """The newest version of the view's table, and of the base tables that it answers for; None where it was never built."""
+        current = published(self.spark, self._view_table(view))
+        return (current.pinned.version.number, dict(current.stamp.answers_for)) if current and current.stamp else None
+
     def stamp(self, view: str) -> Stamp | None:
         """What the view's rows were published with last, None where it was never built. Raises TargetError."""
         current = published(self.spark, self._view_table(view))
@@ -302,31 +364,55 @@ class Lakehouse:
         """A source's newest version. Raises SourceError, also where a declared key's column is missing."""
         return table_of(self.config, table).log(self.spark).head()
 
+    def source_commits(self, table: str) -> list[tuple[int, float]]:
+        """(version, seconds since 1970) of each commit of a source that is still in its log, oldest first. Raises SourceError."""
+        return [(int(c["version"]), seconds_of(c["timestamp"])) for c in self.source_head(table).log.history()]
+
+    def folder(self, path: str) -> Folder:
+        """Small text files at a path or URI, wherever Spark writes."""
+        return Folder(self.spark, path)
+
     def probe_put_if_absent(self, folder: str, name: str) -> str | None:
         """Make a file in the folder, see that it can't be made twice, remove it; what went wrong, None if nothing."""
-        return Folder(self.spark, folder).put_if_absent_problem(name)
+        return self.folder(folder).put_if_absent_problem(name)
 
     # -- what the verbs share ---------------------------------------------------------------------------------------
 
-    def _refreshed(self, view: str, until: Until | Chooser, rebuild: bool = False, instead: Pinned | None = None) -> RefreshResult:
-        started = time.monotonic()
+    def _refreshed(
+        self, view: str, until: Until | Chooser, rebuild: bool = False, instead: Pinned | None = None, accept: Collection[str] = ()
+    ) -> RefreshResult:
+        started, gate = time.monotonic(), self._gate(view, accept)
         with self._opened(view) as state:
             for attempt in range(1, publish.ATTEMPTS + 1):
                 definition, inputs = self._prepare(view, state, until)
                 try:
-                    result = Refresh(self.path, state.spark, definition, inputs, rebuild, state.cache, instead).run()
+                    result = Refresh(self.path, state.spark, definition, inputs, rebuild, state.cache, instead, gate).run()
                 except LostRaceError:
                     if attempt == publish.ATTEMPTS:
                         raise
                     continue
                 except KeyViolationError as error:
-                    raise error.without_samples() if self.config.samples == "off" else error from error.__cause__
+                    shown = self.config.shown(view, self.reads(view))
+                    raise error.showing(shown) from error.__cause__
                 except (PySparkException, Py4JJavaError) as error:
                     raise self._failed(view, error, inputs) from error
                 break
         found = replace(result, seconds=round(time.monotonic() - started, 3))
         logger.info("refreshed", extra={"lakejoin": {"event": "refresh", **found.to_json()}})
         return found
+
+    def _gate(self, view: str, accept: Collection[str]) -> Gate | None:
+        """What may stop publishing the view: its expectations, if some of them are to."""
+        if self.path.kind != "strong" or all(e.on_failure != "block" for e in expectations_of(self.config, view)):
+            return None
+        from expectations.gate import Blocking  # loads Great Expectations, for those only who ask for it
+
+        return Blocking(self, view, accept)
+
+    def _inputs_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
+        """What a view's rows were made of: each table at its version. Raises ExpiredError."""
+        heads = {t: self.path.input(t).log(spark).head() for t in stamp.snapshot}
+        return {t: visible(pin_at(head, t, stamp.snapshot[t]).rows()) for t, head in heads.items()}
 
     def _failed(self, view: str, error: Exception, inputs: Inputs) -> LakeError:
         if "LAKEJOIN_INTERNAL" in str(error):
@@ -371,13 +457,6 @@ class Lakehouse:
             state.seen = (inputs.schemas, inputs.primary_keys)
             state.cache = self._cache(state.definition)
         return state.definition, inputs.only(state.definition.sources)
-
-    def _below(self, view: str) -> list[str]:
-        """The view and those that it reads, directly or not."""
-        found = [view]
-        for name in found:
-            found += [v for v in self.reads(name) if v in self.config.views and v not in found]
-        return found
 
     def _at(self, view: str, at: Mapping[str, int]) -> Pinned:
         """The newest published version that answers for these versions of base tables: of the view's own table, or of its replay's."""
@@ -455,4 +534,5 @@ def _source_status(view: str, source: str, stamp: Stamp | None, pinned: Pinned) 
         else f"ALTER TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true) makes changes of {source} cheaper"
     )
     lag = None if read is None else newest - read
-    return SourceStatus(view, source, read, newest, lag, left.total_seconds() if left is not None else None, way, advice)
+    seconds, kept = left.total_seconds() if left is not None else None, changes_kept(pinned).total_seconds()
+    return SourceStatus(view, source, read, newest, lag, seconds, way, advice, kept)

@@ -49,6 +49,11 @@ def jar_folder() -> "Path":
     return Path(os.environ.get("LAKEJOIN_JARS") or os.path.join(sys.prefix, "share", "lakejoin", "jars"))
 
 
+def jars() -> "list[str]":
+    """The jars that were resolved at set-up, empty where there are none: Spark then resolves them itself."""
+    return sorted(str(jar) for jar in jar_folder().glob("*.jar"))
+
+
 if __name__ == "__main__":
     problems = [p for p in (python_problem(), java_problem()) if p]
     if problems:

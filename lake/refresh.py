@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlparse
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from lake import estimate, explain, publish, view_changes, weights
 from lake.config import ViewConfig
 from lake.definition import Definition
 from lake.deltalog import Pinned
-from lake.edits import Edits, in_names, keyed, of_multiset
+from lake.edits import WEIGHT, Edits, in_names, keyed, of_multiset
 from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
 from lake.inputs import Inputs, ViewPath, table_of
+from lake.nodes import quoted
 from lake.plan import RefreshPlan, check_fingerprint, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import Target
@@ -28,7 +31,19 @@ from lake.results import RefreshResult
 from lake.session import few_changes
 from lake.stamp import Stamp
 from lake.tables import PinnedSources, Table, check_identity, snapshot_of
-from lake.view_table import FEED, Published, create, describe, open_log, published, safe_writes, set_properties, unsafe_scheme
+from lake.view_table import (
+    FEED,
+    Published,
+    create,
+    describe,
+    open_log,
+    published,
+    safe_writes,
+    schema,
+    set_properties,
+    unsafe_scheme,
+    visible,
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,8 @@ class Refresh:
     """A view ready to be refreshed: its definition and the newest version of each of its sources, captured once.
 
     `spark`: the view's own session; `rebuild`: compute it anew, whatever is published; `cache`: what the real-time path keeps;
-    `instead`: a backfill's rows, to publish instead of what the query gives.
+    `instead`: a backfill's rows, to publish instead of what the query gives; `gate`: looks at the rows before they are published, and may
+    refuse them.
     """
 
     path: ViewPath
@@ -46,6 +62,8 @@ class Refresh:
     rebuild: bool
     cache: Cache | None = None
     instead: Pinned | None = None
+    gate: Gate | None = None
+    started: float = field(default_factory=time.time)
 
     def run(self) -> RefreshResult:
         """Refresh once (its seconds are the caller's to count). Raises LostRaceError where another writer was first."""
@@ -149,6 +167,7 @@ class Refresh:
             decided.mode,
             self.definition.fingerprint,
             self.inputs.base_snapshot(),
+            self.started,
         )
 
     def _taken_over(self, current: Published, decided: RefreshPlan, rows: Pinned) -> RefreshResult:
@@ -178,12 +197,29 @@ class Refresh:
             publish.publish(target, stamp, None, reading)
             return _result(decided, reading=reading)
         rows = in_names(definition, weights.consolidate(frame))
+        if self.gate is not None:
+            rows = reading.keep_rows(rows).frame
+            self.gate(self._candidate(stamp, rows, reading))
         edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
         publish.publish(target, stamp, edits, reading)
         return _result(decided, edits=edits, reading=reading)
 
+    def _candidate(self, stamp: Stamp, changed: DataFrame, reading: Reading) -> Candidate:
+        """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""
+        names = schema(self.definition).names
+        numbered = [f"{quoted(n)} AS c{i}" for i, n in enumerate(names)]
+        current = self._published_or_foreign()
+        assert current is not None
+        held = weights.weighted(current.pinned.rows().selectExpr(*numbered))
+        after = weights.add([held, changed.selectExpr(*numbered, f"{WEIGHT} AS {weights.WEIGHT}")])
+        whole = weights.to_rows(weights.consolidate(after), f"view {self.definition.view}").toDF(*names)
+        return Candidate(self.definition.view, stamp, visible(changed.where(F.col(WEIGHT) > 0).drop(WEIGHT)), visible(whole))
+
     def _written(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, whole: bool = False) -> RefreshResult:
         rows = in_names(self.definition, self.definition.relation.snapshot(reading))
+        if self.gate is not None:
+            rows = reading.keep_rows(rows).frame
+            self.gate(Candidate(self.definition.view, stamp, visible(rows), visible(rows)))
         inserted = publish.publish_rows(target, stamp, rows, replace=whole)
         return _result(decided, inserted)
 
@@ -237,6 +273,20 @@ class Refresh:
             if log is None or log.head().properties.get("lakejoin.view") != self.table.label:
                 raise
             return Published(self.table.label, log.head(), None)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a refresh is about to publish: the rows that it inserts, and all rows of the view after it, as a reader would see them."""
+
+    view: str
+    stamp: Stamp
+    changed: DataFrame
+    whole: DataFrame
+
+
+Gate = Callable[[Candidate], None]
+"""Raises BlockedError where the rows must not be published."""
 
 
 def limits(view: ViewConfig, definition: Definition, inputs: Inputs, current: Published) -> Limits:

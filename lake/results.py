@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -49,12 +49,7 @@ class ViewOutcome:
     again: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "since": dict(self.since),
-            "until": dict(self.until),
-            "result": self.result.to_json() if self.result else None,
-        }
+        return asdict(self) | {"result": self.result.to_json() if self.result else None}
 
 
 @dataclass(frozen=True)
@@ -118,7 +113,7 @@ class Differences:
     """The view against the query run from scratch at its snapshot. Empty (and so false) where the view is exact.
 
     `missing` and `surplus` count rows with their multiplicity; `samples` are some of them; `key`: the columns that tell them apart, if
-    the view has such.
+    the view has such; `share`: what was compared, "1/1" all of it, "3/64" the third of 64 equal parts by hash.
     """
 
     view: str
@@ -128,10 +123,18 @@ class Differences:
     surplus: int
     samples: tuple[Difference, ...]
     key: tuple[str, ...] = ()
+    share: str = "1/1"
 
     @property
     def exact(self) -> bool:
         return self.missing == self.surplus == 0
+
+    @property
+    def summary(self) -> str:
+        """In a line, as it is said to a person."""
+        if self.exact:
+            return f"exact: {self.rows:,} rows at {self.snapshot}"
+        return f"NOT exact at {self.snapshot}: {self.missing:,} rows missing, {self.surplus:,} too many (of {self.rows:,})"
 
     def __len__(self) -> int:
         return self.missing + self.surplus
@@ -139,21 +142,63 @@ class Differences:
     def __iter__(self) -> Iterator[Difference]:
         return iter(self.samples)
 
-    def sampled(self, how: str) -> Differences:
-        """With whole rows ("rows"), with their keys only ("keys"; none where there is no key), or without samples ("off")."""
-        if how == "rows":
-            return self
-        shown = [Difference(s.weight, {k: s.row[k] for k in self.key}) for s in self.samples if self.key and how == "keys"]
-        return replace(self, samples=tuple(shown))
+    def sampled(self, shown: Callable[[Mapping[str, Any], Sequence[str]], dict[str, Any] | None]) -> Differences:
+        """With as much of its samples as may be shown."""
+        rows = [(s.weight, shown(s.row, self.key)) for s in self.samples]
+        return replace(self, samples=tuple(Difference(weight, row) for weight, row in rows if row is not None))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"snapshot": dict(self.snapshot), "exact": self.exact, "samples": [asdict(s) for s in self.samples]}
 
 
+Position = Literal["equal", "ahead", "behind", "undecidable"]
+"""Where the real-time path is, seen from the strong one; undecidable: ahead of some tables and behind others, or it can't be known."""
+WRONG = ("duplicate", "left_over", "missed_delete", "lost_padded", "lost", "wrong_value")
+"""The classes of differences that are errors; what they mean is said in lake/agreement.py."""
+CLASSES = ("ahead", "behind", "undecidable", *WRONG)
+
+
+@dataclass(frozen=True)
+class Classified:
+    """Differences of one class between the paths: how many rows, and some of them, each with its counterpart in the other table."""
+
+    name: str
+    rows: int
+    samples: tuple[tuple[dict[str, Any], dict[str, Any] | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The real-time table against the strong view. `position`: where the real-time path was; `rows`: of its table; `reason`: why its
+    differences can't be told apart, empty where they can; `key`: the columns that tell rows apart."""
+
+    view: str
+    strong: Snapshot
+    eventual: Snapshot
+    position: Position
+    rows: int
+    classes: tuple[Classified, ...]
+    key: tuple[str, ...] = ()
+    reason: str = ""
+
+    def count(self, name: str) -> int:
+        """How many rows there are of a class."""
+        return next((found.rows for found in self.classes if found.name == name), 0)
+
+    @property
+    def wrong(self) -> int:
+        """How many rows are errors, whichever."""
+        return sum(self.count(name) for name in WRONG)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"strong": dict(self.strong), "eventual": dict(self.eventual)}
+
+
 @dataclass(frozen=True)
 class SourceStatus:
     """One source of one view. `newest`: None where it is a view that is yet to be built; `lag`: versions to read; `expires_in`: seconds
-    until the first of them may be gone, None where none is waiting; `way`: how its changes are read."""
+    until the first of them may be gone, None where none is waiting; `way`: how its changes are read; `kept`: how many seconds a change
+    stays readable."""
 
     view: str
     source: str
@@ -163,6 +208,7 @@ class SourceStatus:
     expires_in: float | None
     way: str
     advice: str = ""
+    kept: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -10,7 +10,6 @@ scheduler reads it without Spark.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from lake.config import run_file
 from lake.deltafolder import Folder
 from lake.errors import ExpiredError, LakeError, NotExactError, SourceError, TargetError
 from lake.failures import passing
@@ -31,7 +31,7 @@ class Run:
     """What is kept of one run: `<name>.pin.json`, made once, and `<name>.json`, what came of it as far as it went."""
 
     def __init__(self, lake: Lakehouse, name: str) -> None:
-        self.name = file_name(name)
+        self.name = run_file(name)
         self._folder = Folder(lake.spark, lake.config.runs_path)
 
     def pinned(self, choose: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
@@ -54,11 +54,6 @@ class Run:
     def tell(self, answer: Any) -> None:
         """Keep what the run has come to so far."""
         self._folder.replace(f"{self.name}.json", json.dumps({"told": datetime.now(UTC).isoformat(), "answer": answer}, default=str))
-
-
-def file_name(run: str) -> str:
-    """A run's name as a file may be called."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", run)
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ class GroupRefresh:
 
     def _chosen(self, order: Sequence[str]) -> dict[str, Any]:
         """What the run goes to, without tables that can't be read: the views on them say so, each when its turn comes."""
-        bases = list(dict.fromkeys(table for view in order for table in self.lake.reads(view) if table in self.lake.config.tables))
+        bases = self.lake.bases(order)
         asked = check_named(self.until, bases) if isinstance(self.until, Mapping) else dict.fromkeys(bases, self.until)
         until: dict[str, int] = {}
         for table in bases:
@@ -141,6 +136,6 @@ def verified(lake: Lakehouse, view: str) -> None:
     found = lake.verify(view)
     if not found.exact:
         raise NotExactError(
-            f"View {view!r} is NOT exact at {found.snapshot}: {found.missing:,} rows missing, {found.surplus:,} too many. "
+            f"View {view!r} is {found.summary}. "
             f'See "lakejoin verify {view}"; "lakejoin rebuild {view}" mends it. Please report it with the view\'s definition.'
         )

@@ -14,7 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
-from lake.preflight import jar_folder
+from lake.preflight import jars
 from lake.scala import jvm_of
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -64,11 +64,6 @@ def _submitted() -> dict[str, str]:
         return {}
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
-
-
-def jars() -> list[str]:
-    """The jars that were resolved at set-up, empty where there are none: Spark then resolves them itself."""
-    return sorted(str(p) for p in jar_folder().glob("*.jar"))
 
 
 def quieten() -> None:

@@ -19,7 +19,7 @@ FORMAT = 1
 @dataclass(frozen=True)
 class Stamp:
     """`base`: the version of the view's table on which the refresh was planned, -1 for its first. `base_snapshot`: where the view reads
-    other views, the base tables' versions that it answers for through them."""
+    other views, the base tables' versions that it answers for through them. `started`: when the refresh began, in seconds since 1970."""
 
     view: str
     number: int
@@ -29,6 +29,7 @@ class Stamp:
     mode: str
     fingerprint: Mapping[str, str]
     base_snapshot: Snapshot | None = None
+    started: float | None = None
 
     @property
     def answers_for(self) -> Snapshot:
@@ -49,6 +50,8 @@ class Stamp:
         }
         if self.base_snapshot is not None:
             body["base_snapshot"] = self.base_snapshot.to_json()
+        if self.started is not None:
+            body["started"] = round(self.started, 3)
         return json.dumps({"lakejoin": body}, separators=(",", ":"), sort_keys=True)
 
     @staticmethod
@@ -72,4 +75,5 @@ class Stamp:
             body["mode"],
             body["fingerprint"],
             Snapshot.from_json(body["base_snapshot"]) if "base_snapshot" in body else None,
+            body.get("started"),
         )

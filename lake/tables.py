@@ -211,8 +211,23 @@ def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:
     committed = committed_after(pinned, since)
     if committed is None:
         return timedelta(0)
-    kept = min(_duration(pinned.properties, "delta.logRetentionDuration", 30), files_kept(pinned.properties))
-    return committed + kept - now
+    return committed + changes_kept(pinned) - now
+
+
+def changes_kept(pinned: Pinned) -> timedelta:
+    """How long a change stays readable: until its commit may be cleaned from the log, or its files vacuumed."""
+    return min(_duration(pinned.properties, "delta.logRetentionDuration", 30), files_kept(pinned.properties))
+
+
+def feed_gap(pinned: Pinned, since: int) -> str:
+    """Why the change data feed can't be read for the commits since+1.. up to the pinned one; empty where it can, or none is waiting."""
+    if since >= pinned.version.number:
+        return ""
+    try:
+        rows_of_feed(pinned, since, [])
+    except (PySparkException, Py4JJavaError) as error:
+        return reason(error)
+    return ""
 
 
 def committed_after(pinned: Pinned, since: int) -> datetime | None:

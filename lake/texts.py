@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lake.config import Config, ViewConfig
+import json
+
+from lake.config import Config, ExpectationConfig, ViewConfig
 from lake.errors import ConfigError
 
 
@@ -19,3 +21,26 @@ def query_text(view: ViewConfig, config: Config) -> str:
 
 def one_query(text: str) -> str:
     return text.strip().rstrip(";")
+
+
+def expectations_of(config: Config, view: str) -> tuple[ExpectationConfig, ...]:
+    """What a view's rows have to meet: its `expectations`, and those of its suite file, whose `meta` may say `on_failure`.
+
+    Raises ConfigError where the file is no suite of Great Expectations.
+    """
+    settings = config.view(view)
+    if settings.expectations_file is None:
+        return settings.expectations
+    file = config.directory / settings.expectations_file
+    try:
+        suite = json.loads(file.read_text(encoding="utf-8"))
+        found = [
+            ExpectationConfig(type=e["type"], kwargs=e.get("kwargs", {}), on_failure=(e.get("meta") or {}).get("on_failure", "warn"))
+            for e in suite["expectations"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"`views.{view}.expectations_file`: {file} is no suite of Great Expectations ({error}). It is JSON with `expectations`, each "
+            "with `type` and `kwargs`."
+        ) from error
+    return (*settings.expectations, *found)

@@ -6,7 +6,8 @@ Nothing here goes through relations or catalyst: what is judged must not judge i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
@@ -25,14 +26,36 @@ from lake.view_table import KEY, Published, visible
 _SAMPLES = 5
 
 
-def verify(spark: SparkSession, view: str, config: Config, tables: Mapping[str, DataFrame], current: Published) -> Differences:
+@dataclass(frozen=True)
+class Share:
+    """One of `of` parts of about equal size, by a hash of the key (of the whole row, where there is none); `part` counts from 1."""
+
+    part: int = 1
+    of: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.part}/{self.of}"
+
+    def of_rows(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """The rows of this part, by the columns."""
+        if self.of == 1:
+            return frame
+        hashed = F.xxhash64(*[weights.canonical(F.col(c), frame.schema[c].dataType) for c in columns])
+        return frame.where(F.pmod(hashed, F.lit(self.of)) == self.part - 1)
+
+
+def verify(
+    spark: SparkSession, view: str, config: Config, tables: Mapping[str, DataFrame], current: Published, share: Share
+) -> Differences:
     """Compare the view's rows with the query over the tables, as multisets, bit by bit. `spark`: a session for this alone."""
     assert current.stamp is not None
     truth = from_scratch(spark, view, config, tables)
     held = visible(current.pinned.rows())
     names = [f"c{i}" for i in range(len(truth.columns))]
-    rows = held.toDF(*names) if len(held.columns) == len(names) else held
-    differing = weights.consolidate(weights.subtract(truth.toDF(*names), rows)).persist()
+    key = key_of(current)
+    hashed = [names[truth.columns.index(k)] for k in key if k in truth.columns] or names
+    rows = share.of_rows(held.toDF(*names) if len(held.columns) == len(names) else held, hashed)
+    differing = weights.consolidate(weights.subtract(share.of_rows(truth.toDF(*names), hashed), rows)).persist()
     try:
         weight = F.col(weights.WEIGHT)
         counts = differing.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)
@@ -41,8 +64,12 @@ def verify(spark: SparkSession, view: str, config: Config, tables: Mapping[str, 
         samples = tuple(Difference(row[0], row[1].asDict()) for row in found.take(_SAMPLES))
     finally:
         differing.unpersist()
-    key = tuple(json.loads(current.pinned.properties.get(KEY, "[]")))
-    return Differences(view, current.stamp.snapshot, held.count(), counts[0] or 0, counts[1] or 0, samples, key)
+    return Differences(view, current.stamp.snapshot, rows.count(), counts[0] or 0, counts[1] or 0, samples, key, str(share))
+
+
+def key_of(current: Published) -> tuple[str, ...]:
+    """The columns of a view's key, none where it has no key that a reader sees."""
+    return tuple(json.loads(current.pinned.properties.get(KEY, "[]")))
 
 
 def from_scratch(spark: SparkSession, view: str, config: Config, tables: Mapping[str, DataFrame]) -> DataFrame:

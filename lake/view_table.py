@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lake.config import HIDDEN_PREFIX, ViewConfig
 from lake.definition import Definition
+from lake.deltafiles import rows_of_feed
 from lake.deltalog import Commit, Log, Pinned
 from lake.errors import ConfigError, TargetError
+from lake.nodes import quoted
 from lake.stamp import Stamp
 from lake.tables import Table, reason
+from lake.weights import WEIGHT
 
 KEY = "lakejoin.key"
 """The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""
@@ -87,13 +93,41 @@ def published(spark: SparkSession, table: Table) -> Published | None:
     return Published(table.label, pinned, None)
 
 
-def history(spark: SparkSession, table: Table) -> Iterator[tuple[int, Stamp]]:
-    """The versions of the view's table that a refresh published, oldest first, with their stamps; none where there is no table."""
+@dataclass(frozen=True)
+class Publication:
+    """One version of a view's table that a refresh published: when (seconds since 1970), with which stamp, and how many rows it changed."""
+
+    version: int
+    committed: float
+    stamp: Stamp
+    rows_inserted: int
+    rows_deleted: int
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the refresh took, where that is known."""
+        return self.committed - self.stamp.started if self.stamp.started is not None else None
+
+
+def publications(spark: SparkSession, table: Table) -> Iterator[Publication]:
+    """The versions of the view's table that refreshes published, oldest first; none where there is no table."""
     log = open_log(spark, table)
-    for number, text in log.metadata() if log is not None else ():
-        stamp = Stamp.from_json(text)
-        if stamp is not None:
-            yield number, stamp
+    seen = 0
+    for commit in log.history() if log is not None else ():
+        stamp = Stamp.from_json(commit.get("userMetadata"))
+        if stamp is None or stamp.number <= seen:  # maintenance says the newest stamp again
+            continue
+        seen = stamp.number
+        counts = {name: int(n) for name, n in (commit.get("operationMetrics") or {}).items() if str(n).isdigit()}
+        updated = counts.get("numTargetRowsUpdated", 0)
+        inserted = counts.get("numTargetRowsInserted", counts.get("numOutputRows", 0)) + updated
+        deleted = counts.get("numTargetRowsDeleted", 0) + updated
+        yield Publication(int(commit["version"]), seconds_of(commit["timestamp"]), stamp, inserted, deleted)
+
+
+def seconds_of(timestamp: object) -> float:
+    """A time of Delta's history, in seconds since 1970."""
+    return float(timestamp) / 1000 if isinstance(timestamp, int | float) else datetime.fromisoformat(str(timestamp)).timestamp()
 
 
 def _commit(log: Log, table: Table, number: int) -> Commit:
@@ -225,6 +259,17 @@ def clustered_by(view: ViewConfig, definition: Definition) -> tuple[str, ...]:
             raise ConfigError(f"`views.{definition.view}.cluster_by`: the view has no column {name!r}. It has: {', '.join(types)}.")
     wanted = view.cluster_by or definition.key_names
     return tuple(n for n in wanted if isinstance(types[n], _CLUSTERABLE))[:4]
+
+
+def deleted(pinned: Pinned, columns: Sequence[str]) -> DataFrame | None:
+    """The rows that the view's table has held and holds no more, each as often as it went; None where its log does not say any more."""
+    try:
+        rows = rows_of_feed(pinned, 0, [f"{quoted(name)} AS {quoted(name)}" for name in columns])
+        gone = rows.where(F.col(WEIGHT) < 0).drop(WEIGHT)
+        gone.isEmpty()  # its files may be gone
+    except (PySparkException, Py4JJavaError):
+        return None
+    return gone
 
 
 def visible(frame: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ Law: for frames a, b and a number n, consolidate(a + b) holds each distinct row 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -55,12 +55,21 @@ def subtract(a: DataFrame, b: DataFrame) -> DataFrame:
 
 def consolidate(frame: DataFrame) -> DataFrame:
     """Equal rows added up, zeros dropped: the frame's columns, each distinct row once."""
-    frame = weighted(frame)
-    fields = [f for f in frame.schema.fields if f.name != WEIGHT]
+    return _grouped(weighted(frame), [WEIGHT]).where(F.col(WEIGHT) != 0)
+
+
+def _grouped(frame: DataFrame, summed: Sequence[str]) -> DataFrame:
+    """Each distinct row of the other columns once, with some columns' sums."""
+    fields = [f for f in frame.schema.fields if f.name not in summed]
     keys = [f.name if is_bitwise(f.dataType) else canonical(F.col(f.name), f.dataType).alias(f"_{f.name}") for f in fields]
     carried = [F.first(f.name).alias(f.name) for f in fields if not is_bitwise(f.dataType)]
-    grouped = frame.groupBy(*keys).agg(F.sum(WEIGHT).alias(WEIGHT), *carried)
-    return grouped.where(F.col(WEIGHT) != 0).select(*[f.name for f in fields], WEIGHT)
+    return frame.groupBy(*keys).agg(*[F.sum(s).alias(s) for s in summed], *carried).select(*[f.name for f in fields], *summed)
+
+
+def tallied(**frames: DataFrame) -> DataFrame:
+    """Several multisets of rows of the same columns, each distinct row once, with a column a frame that says how often it has the row."""
+    marked = [frame.select("*", *[F.lit(int(own == name)).cast("long").alias(own) for own in frames]) for name, frame in frames.items()]
+    return _grouped(reduce(lambda a, b: a.unionByName(b), marked), list(frames))
 
 
 def to_rows(frame: DataFrame, what: str) -> DataFrame:

@@ -73,7 +73,8 @@ def _said(log: Path, words: str, process: subprocess.Popen[bytes]) -> str:
 
 def main() -> int:
     """Run until Ctrl-C."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):  # which a shell's background job is started with ignored
+        signal.signal(number, signal.default_int_handler)
     try:
         with cluster() as found:
             print(f"Master: {found.url} (two workers of one core each). Ctrl-C ends it.", flush=True)

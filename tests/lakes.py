@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,6 +28,15 @@ def frozen(value: Any) -> Any:
     return value
 
 
+def until(condition: Callable[[], Any], within: float = 600.0) -> Any:
+    """Wait until a condition holds, for so many seconds at the most; returns what it gave then."""
+    deadline = time.monotonic() + within
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"it did not come about in {within:.0f} seconds"
+        time.sleep(0.2)
+    return found
+
+
 def multiset(frame: DataFrame) -> Counter[Any]:
     """The frame's rows, counted."""
     return Counter(frozen(tuple(row)) for row in frame.collect())
@@ -39,6 +51,7 @@ class TestLake:
         self.spark, self.folder = spark, folder
         self.tables: dict[str, dict[str, Any]] = {}
         self.views: dict[str, dict[str, Any]] = {}
+        self.others: dict[str, Any] = {}
         self._open: Lakehouse | None = None
 
     def table(self, name: str, rows: str, key: list[str] | None = None, **properties: str) -> None:
@@ -67,7 +80,7 @@ class TestLake:
 
     @property
     def config(self) -> dict[str, Any]:
-        return {"root": str(self.folder), "tables": self.tables, "views": self.views}
+        return {"root": str(self.folder), "tables": self.tables, "views": self.views, **self.others}
 
     @property
     def open(self) -> Lakehouse:
@@ -75,6 +88,17 @@ class TestLake:
         if self._open is None:
             self._open = open_lake(self.config, spark=self.spark)
         return self._open
+
+    @contextmanager
+    def as_if_published(self, name: str, consistency: Literal["strong", "eventual"] = "strong") -> Iterator[None]:
+        """Within it, what is written to a view's table carries its stamp, as if Lakejoin had written it wrong."""
+        setting, stamp = "spark.databricks.delta.commitInfo.userMetadata", self.open.on(consistency).stamp(name)
+        assert stamp is not None
+        self.spark.conf.set(setting, stamp.to_json())
+        try:
+            yield
+        finally:
+            self.spark.conf.unset(setting)
 
     def refresh(self, name: str, **options: Any) -> RefreshResult:
         return self.open.refresh(name, **options)

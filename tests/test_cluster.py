@@ -7,17 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from lake.session import jars
+from lake.preflight import jars
 from spark_jobs import job
 from spark_jobs.cluster import Cluster, cluster
-from tests.lakes import TestLake, multiset
+from tests.lakes import TestLake, multiset, until
 
 WITHIN = 600.0
 Submit = Callable[..., "subprocess.Popen[str]"]
@@ -54,13 +53,6 @@ def answered(process: subprocess.Popen[str]) -> str:
 def executors(on: Cluster) -> list[Path]:
     """The folders of the executors that the workers have started, each with what it said."""
     return list(on.folder.glob("app-*/*/stderr"))
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.mark.slow

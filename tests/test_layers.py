@@ -9,9 +9,9 @@ import pytest
 
 LAKE = Path(__file__).parent.parent / "lake"
 LAYERS = (
-    {"errors", "preflight", "estimate", "logs"},
-    {"config", "snapshots", "weights", "scala", "ranges", "failures", "heads"},
-    {"nodes", "deltastate", "config_file", "texts"},
+    {"errors", "preflight", "estimate", "logs", "samples"},
+    {"config", "snapshots", "weights", "scala", "ranges", "failures"},
+    {"nodes", "deltastate", "config_file", "texts", "heads"},
     {"catalyst.expressions"},
     {"catalyst.trees"},
     {"catalyst.running"},
@@ -27,17 +27,17 @@ LAYERS = (
     {"relations.leaves", "relations.keyed"},
     {"relations.linear", "relations.joins", "relations.stored"},
     {"relations.additive", "relations.top", "relations.null_aware"},
-    {"relations.tree", "relations.scoped", "keys"},
+    {"relations.tree", "relations.scoped", "keys", "padding"},
     {"definition"},
     {"plan", "explain", "view_table"},
-    {"edits", "verify", "inputs", "view_changes"},
+    {"edits", "verify", "inputs", "view_changes", "agreement"},
     {"publish", "primary_keys"},
     {"refresh", "backfill", "maintenance"},
     {"lakehouse"},
     {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor", "console", "runs", "arguments"},
     {"realtime.metrics", "realtime.render"},
     {"realtime.run"},
-    {"realtime.command"},
+    {"realtime.command", "answering"},
     {"cli"},
 )
 LEVEL = {module: n for n, layer in enumerate(LAYERS) for module in layer}

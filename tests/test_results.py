@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from lake.errors import KeyViolationError
 from lake.results import Difference, Differences
+from lake.samples import Samples
 from lake.snapshots import Snapshot
 
 WRONG = Differences("v", Snapshot({}), 3, 1, 0, (Difference(1, {"id": 7, "name": "secret"}),), ("id",))
 
 
 def test_differences_show_rows_keys_or_nothing() -> None:
-    assert WRONG.sampled("rows").samples == (Difference(1, {"id": 7, "name": "secret"}),)
-    assert WRONG.sampled("keys").samples == (Difference(1, {"id": 7}),)
-    assert WRONG.sampled("off").samples == ()
-    assert WRONG.sampled("off").missing == 1
+    assert WRONG.sampled(Samples("rows")).samples == (Difference(1, {"id": 7, "name": "secret"}),)
+    assert WRONG.sampled(Samples("keys")).samples == (Difference(1, {"id": 7}),)
+    assert WRONG.sampled(Samples("off")).samples == ()
+    assert WRONG.sampled(Samples("off")).missing == 1
 
 
 def test_a_broken_key_shows_sample_keys_unless_they_are_off() -> None:
     error = KeyViolationError("The declared primary key (id) of a", [{"id": 7}], "Mend the data.")
     assert "more than one row for: {'id': 7}. Nothing was published. Mend the data." in str(error)
-    assert "7" not in str(error.without_samples())
+    assert "7" not in str(error.showing(Samples("off")))

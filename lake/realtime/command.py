@@ -14,7 +14,6 @@ from typing import Any
 
 from lake import console
 from lake.deltafolder import Folder
-from lake.errors import ConfigError
 from lake.lakehouse import Lakehouse
 from lake.realtime.lease import FOLDER, RUNNING, holds, newest
 from lake.realtime.metrics import Metrics, serve
@@ -38,10 +37,8 @@ class Options:
 def run(lake: Lakehouse, view: str | None, options: Options) -> int:
     """Run one view's real-time path, or (None) those of all views with `realtime: true`, until they end; returns the exit code."""
     eventual, stop, teller = lake.on("eventual"), threading.Event(), _Teller(options.as_json)
-    views = [view] if view is not None else [name for name, found in lake.config.views.items() if found.realtime is not None]
-    if not views:
-        raise ConfigError("No view of the configuration has `realtime: true`.")
-    paths = [RealtimePath(eventual, name, stop, options.available_now, teller.batch) for name in eventual.in_order(views)]
+    views = eventual.in_order(lake.config.in_realtime(view))
+    paths = [RealtimePath(eventual, name, stop, options.available_now, teller.batch) for name in views]
     if options.metrics_port is not None:
         port = serve([path.metrics for path in paths], options.metrics_address, options.metrics_port)
         print(f"metrics at http://{options.metrics_address}:{port}/metrics", file=sys.stderr, flush=True)

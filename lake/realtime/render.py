@@ -16,7 +16,6 @@ import yaml
 
 from lake.arguments import Kind
 from lake.config_file import load, variables
-from lake.errors import ConfigError
 
 _ENDS_WITHIN = 120
 _IMAGE = "REGISTRY/lakejoin:TAG"
@@ -25,10 +24,7 @@ _IMAGE = "REGISTRY/lakejoin:TAG"
 def render(kind: Kind, config: Path, env: str | None, view: str | None, metrics_port: int | None) -> str:
     """For one view, or (None) for all that run in real time. Raises ConfigError where the configuration is not valid, or has none such."""
     loaded = load(config, env)
-    chosen = [view] if view is not None else [name for name, found in loaded.views.items() if found.realtime is not None]
-    if not chosen:
-        raise ConfigError("No view of the configuration has `realtime: true`.")
-    loaded.view(chosen[0])
+    loaded.in_realtime(view)
     options = ["--env", env] if env is not None else []
     metrics = ["--metrics-port", str(metrics_port)] if metrics_port is not None else []
     metrics += ["--metrics-address", "0.0.0.0"] if metrics and kind is Kind.kubernetes else []

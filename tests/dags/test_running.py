@@ -7,8 +7,7 @@ import os
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -21,9 +20,8 @@ from pyspark.sql import SparkSession
 
 from examples.nexmark.airflow import environment, password, standalone
 from tests.conftest import QUICK
-from tests.lakes import TestLake, multiset
+from tests.lakes import TestLake, multiset, until
 
-WITHIN = 600.0
 JOIN = "SELECT l.id, l.k, r.y FROM l LEFT JOIN r ON l.k = r.k"
 
 
@@ -46,15 +44,15 @@ class Api:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """What the events of an asset carried, oldest first. (Airflow 3.3.2 can't answer while a run that an event started is queued.)"""
-        found: list[dict[str, Any]] | None = None
-        while found is None:
-            try:
-                found = self.call("/api/v2/assets/events?order_by=timestamp&limit=100")["asset_events"]
-            except AssertionError as error:
-                if "Internal Server Error" not in str(error):
-                    raise
-                time.sleep(0.5)
-        return [event["extra"] for event in found if event["name"] == name]
+        return [event["extra"] for event in until(self._events)["asset_events"] if event["name"] == name]
+
+    def _events(self) -> Any:
+        try:
+            return self.call("/api/v2/assets/events?order_by=timestamp&limit=100")
+        except AssertionError as error:
+            if "Internal Server Error" not in str(error):
+                raise
+            return None
 
     def start(self, dag: str, **form: Any) -> str:
         return str(self.call(f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
@@ -77,13 +75,6 @@ class Api:
 
     def log(self, dag: str, run: str, task: str, number: int = 1) -> str:
         return json.dumps(self.call(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/logs/{number}?full_content=true"))
-
-
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WITHIN
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
 
 
 def processes(*words: str) -> list[int]:

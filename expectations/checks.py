@@ -1,0 +1,154 @@
+"""All checks of some views and of what they read: measured, judged by Great Expectations, kept, shown on pages, and told where they matter.
+
+sources, views → measures → Great Expectations → quality_results → findings → who is to know
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from expectations import pages, suites
+from expectations.findings import Event, Finding, events, findings
+from expectations.notices import notify
+from expectations.results import MEASURED, Measure, QualityResults, Row, row_of
+from expectations.sources import Source, guarded
+from expectations.views import View, with_versions
+from lake import Lakehouse
+from lake.errors import LakeError
+
+logger = logging.getLogger("lakejoin")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of a run of checks. `open`: what is wrong now, `told`: what has changed in that; `pages`: where the Data Docs are."""
+
+    run: str
+    time: datetime
+    measures: tuple[Measure, ...]
+    open: tuple[Finding, ...]
+    told: tuple[tuple[Event, Finding], ...]
+    pages: str
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something is wrong that is critical and that nobody has put off; else 3 where a check could not run."""
+        if any(f.severity == "critical" and not f.asleep(self.time) for f in self.open):
+            return 1
+        return 3 if any(m.status == "broken" for m in self.measures) else 0
+
+    def to_json(self) -> dict[str, Any]:
+        checks = [{**asdict(m), "status": m.status, "finding": m.finding if m.status == "failed" else None} for m in self.measures]
+        told = [{"event": event, **finding.to_json()} for event, finding in self.told]
+        found = [f.to_json() for f in self.open]
+        return {
+            "run": self.run,
+            "time": self.time,
+            "exit_code": self.exit_code,
+            "checks": checks,
+            "findings": found,
+            "events": told,
+            "docs": self.pages,
+        }
+
+
+class Checks:
+    """The checks of a lakehouse."""
+
+    def __init__(self, lake: Lakehouse) -> None:
+        self._lake = lake
+        self._results = QualityResults(lake)
+
+    def run(self, views: Sequence[str]) -> Checked:
+        """Check the views, and once each of their source tables. Raises ConfigError for a view that there is not."""
+        run, now = uuid.uuid4().hex[:12], datetime.now(UTC)
+        order = self._lake.in_order(views)
+        tables = list(dict.fromkeys(t for view in order for t in self._bases(view)))
+        before = self._results.recent()
+        by_scope = {scope: [r for r in before if r.scope == scope and r.kind == "result"] for scope in [*tables, *order]}
+        found: list[Measure] = []
+        told: dict[str, suites.Told] = {}
+        for table in tables:
+            source = Source(self._lake, table, by_scope[table], self._read(table))
+            found += guarded(source.measures, table, "source", "table", source.shown)
+        for name in order:
+            view = View(self._lake, name, by_scope[name])
+            measured = view.measures()
+            found += guarded(lambda m=measured, v=name: with_versions(m, self._lake, v), name, "view", "table", view.shown)  # type: ignore[misc]
+            if view.told:
+                told[f"{name}-expectations"] = view.told
+        for scope in [*tables, *order]:
+            judged = [m for m in found if m.scope == scope and m.expectation == MEASURED]
+            if judged:
+                told[scope] = suites.measured(scope, judged)
+        rows = [row_of(m, run, now, self._owner(m.scope)) for m in found]
+        return self._kept(run, now, before, rows, found, told)
+
+    def _kept(
+        self,
+        run: str,
+        now: datetime,
+        before: Sequence[Row],
+        rows: Sequence[Row],
+        found: Sequence[Measure],
+        told: Mapping[str, suites.Told],
+    ) -> Checked:
+        self._results.add(rows)
+        place = pages.write(self._lake, run, told)
+        readers = self.dependents()
+        was, now_found = findings(before, readers), findings([*before, *rows], readers)
+        changed = events(was, now_found, now)
+        scopes = {m.scope for m in found}
+        still = tuple(f for f in now_found.values() if f.state != "resolved" and f.scope in scopes)
+        for event, finding in changed:
+            logger.warning("finding %s: %s", event, finding, extra={"lakejoin": {"event": "finding", "state": event, **finding.to_json()}})
+        notify(self._lake.config.quality.webhook, changed)
+        return Checked(run, now, tuple(found), still, tuple(changed), place)
+
+    def dependents(self) -> dict[str, tuple[str, ...]]:
+        """By table or view, the views that read it, directly or not."""
+        found: dict[str, list[str]] = {}
+        for view in self._lake.config.views:
+            for below in self._below(view):
+                found.setdefault(below, []).append(view)
+        return {name: tuple(views) for name, views in found.items()}
+
+    def _below(self, view: str) -> Iterable[str]:
+        try:
+            return [name for name in [*self._lake.views_below(view), *self._lake.bases_below(view)] if name != view]
+        except LakeError:  # a view that is not valid says so where it is checked
+            return ()
+
+    def _bases(self, view: str) -> Sequence[str]:
+        try:
+            return self._lake.bases_below(view)
+        except LakeError:
+            return ()
+
+    def _read(self, table: str) -> dict[str, int]:
+        """Up to which version each view has read a table."""
+        found = {}
+        for view in self._lake.config.views:
+            if table in self._bases(view):
+                published = guarded_version(self._lake, view)
+                if published is not None and table in published:
+                    found[view] = published[table]
+        return found
+
+    def _owner(self, scope: str) -> str:
+        view = self._lake.config.views.get(scope)
+        return view.owner or "" if view is not None else ""
+
+
+def guarded_version(lake: Lakehouse, view: str) -> Mapping[str, int] | None:
+    """The base tables' versions that a view answers for, None where that can't be known."""
+    try:
+        published = lake.published_version(view)
+    except LakeError:
+        return None
+    return published[1] if published is not None else None

@@ -1,0 +1,108 @@
+"""Findings: what is wrong, from when to when, as it follows from the results of checks; nothing else is kept of them.
+
+a check fails that did not before → opened;  fails again → ongoing;  passes → resolved;  fails worse than before → escalated
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from expectations.results import Row
+
+State = Literal["opened", "ongoing", "resolved"]
+Event = Literal["opened", "escalated", "resolved"]
+_ORDER = {"info": 0, "warning": 1, "critical": 2}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, or was. `rows`, `share`, `snapshot`, `version`: when it was seen last; `dependents`: views that are wrong or
+    at risk with it; `snoozed`: nobody wants to hear of it before then, because of `reason`."""
+
+    id: str
+    state: State
+    severity: str
+    scope: str
+    check: str
+    subject: str
+    owner: str
+    first_seen: datetime
+    last_seen: datetime
+    value: float | None
+    unit: str
+    rows: int | None
+    share: float | None
+    snapshot: str
+    version: int | None
+    cause: str
+    command: str
+    detail: str
+    dependents: tuple[str, ...] = ()
+    snoozed: datetime | None = None
+    reason: str = ""
+
+    def asleep(self, now: datetime) -> bool:
+        """Whether it is to be left alone for now."""
+        return self.snoozed is not None and now < self.snoozed
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        many = "" if self.rows is None else f", {self.rows:,} rows"
+        return f"{self.id} {self.severity}: {self.scope}, {self.check}: {self.subject}{many}"
+
+
+def findings(rows: Iterable[Row], dependents: Mapping[str, Sequence[str]] | None = None) -> dict[str, Finding]:
+    """By id, what has been found by results in the order of their times. `dependents`: by table or view, the views that read it."""
+    found: dict[str, Finding] = {}
+    for row in rows:
+        known = found.get(row.finding)
+        if row.kind == "snooze" and known is not None:
+            found[row.finding] = replace(known, snoozed=row.until, reason=row.detail)
+        elif row.kind == "result":
+            after = _after(known, row, tuple((dependents or {}).get(row.scope, ())))
+            if after is not None:
+                found[row.finding] = after
+    return found
+
+
+def _after(known: Finding | None, row: Row, dependents: tuple[str, ...]) -> Finding | None:
+    """A finding after one more result; a check that could not run, or decide, changes nothing."""
+    if row.status == "passed":
+        return replace(known, state="resolved", last_seen=row.time, snoozed=None, reason="") if known is not None else None
+    if row.status != "failed":
+        return known
+    there = known is not None and known.state != "resolved"
+    body = {n: getattr(row, n) for n in _SAME}
+    new = Finding(row.finding, "opened", first_seen=row.time, last_seen=row.time, dependents=dependents, **body)
+    if not there or known is None:
+        return new
+    escalated = _ORDER[row.severity] > _ORDER[known.severity]
+    again = replace(new, state="ongoing", first_seen=known.first_seen)
+    return again if escalated else replace(again, snoozed=known.snoozed, reason=known.reason)
+
+
+_SAME = (
+    *("severity", "scope", "check", "subject", "owner", "value", "unit"),
+    *("rows", "share", "snapshot", "version", "cause", "command", "detail"),
+)
+
+
+def events(before: Mapping[str, Finding], after: Mapping[str, Finding], now: datetime) -> list[tuple[Event, Finding]]:
+    """What is to be told: what opened, got worse, or was resolved; not of what nobody wants to hear now."""
+    found: list[tuple[Event, Finding]] = []
+    for name, finding in after.items():
+        old = before.get(name)
+        was_open = old is not None and old.state != "resolved"
+        if finding.state == "resolved":
+            if was_open:
+                found.append(("resolved", finding))
+        elif not was_open:
+            found.append(("opened", finding))
+        elif old is not None and _ORDER[finding.severity] > _ORDER[old.severity]:
+            found.append(("escalated", finding))
+    return [(event, finding) for event, finding in found if event == "resolved" or not finding.asleep(now)]

@@ -1,0 +1,69 @@
+"""What stops a refresh before its commit: expectations of a view with `on_failure: block`, held against the rows about to be published."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+
+from expectations.decisions import decided
+from expectations.results import Measure, QualityResults, finding_id, row_of
+from expectations.suites import meets, of_rows
+from expectations.views import CHECK, measure_of, named
+from lake import Lakehouse
+from lake.config import ExpectationConfig
+from lake.errors import BlockedError
+from lake.refresh import Candidate
+from lake.texts import expectations_of
+
+
+class Blocking:
+    """Refuses what does not meet the view's blocking expectations: the rows that change, where each row meets one by itself, and all rows.
+
+    `accept`: findings that are not to stop it this once; that is kept, too.
+    """
+
+    def __init__(self, lake: Lakehouse, view: str, accept: Collection[str]) -> None:
+        self._lake, self._view, self._accept = lake, view, set(accept)
+
+    def __call__(self, candidate: Candidate) -> None:
+        """Raise BlockedError naming what is not met, by how many rows, and some of them."""
+        asked = [e for e in expectations_of(self._lake.config, self._view) if e.on_failure == "block"]
+        found = self._held("among the rows that change", candidate.changed, [e for e in asked if of_rows(e)])
+        failed = {m.finding: m for m in found if m.status in ("failed", "broken")}
+        left = [e for e in asked if finding_id(self._view, CHECK, named(e)) not in failed]
+        found += self._held("in the view as it would be", candidate.whole, left)
+        failed = {m.finding: m for m in found if m.status in ("failed", "broken")}
+        accepted = [name for name in failed if name in self._accept]
+        blocking = [measure for name, measure in failed.items() if name not in self._accept]
+        self._keep([*failed.values()], candidate)
+        for name in accepted:
+            decided(self._lake, "accept", name, f"published to {candidate.stamp.snapshot}")
+        if blocking:
+            raise BlockedError(self._text(blocking, candidate))
+
+    def _held(self, where: str, rows: DataFrame, asked: list[ExpectationConfig]) -> list[Measure]:
+        if not asked:
+            return []
+        shown = self._lake.config.shown(self._view, self._lake.bases_below(self._view))
+        _, found = meets(self._view, rows, asked, shown, self._lake.definition_key(self._view))
+        return [measure_of(self._view, met, where) for met in found]
+
+    def _keep(self, failed: list[Measure], candidate: Candidate) -> None:
+        now, run = datetime.now(UTC), uuid.uuid4().hex[:12]
+        owner = self._lake.config.view(self._view).owner or ""
+        QualityResults(self._lake).add(row_of(m, run, now, owner) for m in failed)
+
+    def _text(self, blocking: list[Measure], candidate: Candidate) -> str:
+        said = []
+        for measure in blocking:
+            many = f"{measure.rows:,} rows do not meet it" if measure.rows is not None else f"observed {measure.value}"
+            some = f", such as {', '.join(str(dict(s)) for s in measure.samples)}" if measure.samples else ""
+            said.append(f"{measure.finding}: {measure.subject} {measure.detail}: {measure.broken or many + some}")
+        accept = " ".join(f"--accept {m.finding}" for m in blocking)
+        return (
+            f"View {self._view!r} was not published at {candidate.stamp.snapshot}: {'; '.join(said)}. The published view is as it was. "
+            f'Mend the sources, or publish it all the same: "lakejoin refresh {self._view} {accept}".'
+        )

@@ -1,0 +1,197 @@
+"""The report for the data engineer on call: one page, no network, from which a person sees at a glance whether to trust each view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+from jinja2 import Environment, FileSystemLoader
+
+from expectations import plots
+from expectations.findings import Finding, findings
+from expectations.results import QualityResults, Row
+from lake import Lakehouse
+from lake.errors import LakeError
+from lake.realtime.command import states
+from lake.results import Explanation, SourceStatus
+from lake.view_table import Publication
+
+_HERE = Path(__file__).parent
+_COMMITS = 500
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A sample row. `side`: where it is."""
+
+    side: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class SampleTable:
+    """Sample rows of one check."""
+
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class ViewReport:
+    """All that is told of a view. `wrong`: why some of it could not be read."""
+
+    name: str
+    status: Sequence[SourceStatus]
+    published: Sequence[Publication]
+    eventual: Sequence[Publication]
+    commits: Mapping[str, Sequence[tuple[int, float]]]
+    rows: Sequence[Row]
+    open: Sequence[Finding]
+    explanation: Explanation | None
+    path: Mapping[str, Any]
+    wrong: str = ""
+
+    @property
+    def exact(self) -> tuple[str, str]:
+        """Whether the view is exact, as far as it was looked: a state, and a sentence."""
+        last = next((r for r in reversed(self.rows) if r.check == "exactness" and r.kind == "result"), None)
+        if last is None:
+            return "unknown", f'never checked: run "lakejoin check {self.name}"'
+        part = "" if last.part in ("", "1/1") else f", part {last.part} of its keys"
+        texts = {"passed": "exact", "failed": f"{last.rows or 0:,} rows differ from the query"}
+        state = {"passed": "good", "failed": "bad"}.get(last.status, "unknown")
+        return state, f"{texts.get(last.status, f'could not be checked: {last.detail}')} ({_ago(last.time)}{part})"
+
+    @property
+    def fresh(self) -> tuple[str, str]:
+        """Whether it has read what there is."""
+        if not self.published:
+            return "unknown", "not built yet"
+        lag = sum(row.lag or 0 for row in self.status)
+        when = _ago(datetime.fromtimestamp(self.published[-1].committed, UTC))
+        return ("good", f"up to date (published {when})") if lag == 0 else ("warn", f"{lag:,} versions to read (published {when})")
+
+    @property
+    def readable(self) -> tuple[str, str]:
+        """How long its next interval can be read."""
+        left = min((row.expires_in for row in self.status if row.expires_in is not None), default=None)
+        if left is None:
+            return "good", "nothing waits to be read"
+        if left <= 0:
+            return "bad", f'changes can be gone: run "lakejoin rebuild {self.name}"'
+        return ("warn" if left < 48 * _HOUR else "good"), f"changes readable for {left / _HOUR:,.0f} hours"
+
+    @property
+    def worst(self) -> str:
+        """How bad its findings are."""
+        return "bad" if any(f.severity == "critical" for f in self.open) else "warn" if self.open else "good"
+
+    @property
+    def plots(self) -> list[plots.Plot]:
+        """What changed over time."""
+        drawn = [plots.versions(self.published, self.commits), plots.lag(self.published, self.commits), plots.refreshes(self.published)]
+        if self.eventual:
+            drawn += [plots.differences(self.rows), plots.latency(self.eventual, self.commits)]
+        return [*drawn, plots.checks(self.rows)]
+
+    @property
+    def realtime(self) -> str:
+        """How the real-time path is doing, empty where there is none that has said."""
+        if "latency_seconds" not in self.path:
+            return ""
+        late = ", ".join(f"{name} {'-' if value is None else f'{value:.1f} s'}" for name, value in self.path["latency_seconds"].items())
+        hits = ", ".join(f"{source} {rate:.0%}" for source, rate in self.path["hit_rates"].items()) or "none asked"
+        counts = f"{self.path['batches']:,} batches; latency {late}; cache hits: {hits}; {self.path['backlog_versions']:,} versions waiting"
+        return f"{self.path['state']}; {counts}"
+
+    @property
+    def samples(self) -> list[SampleTable]:
+        """Rows that differ."""
+        return tables_of(self.rows)
+
+
+def collect(lake: Lakehouse, name: str, rows: Sequence[Row]) -> ViewReport:
+    """What there is to tell of a view. Nothing in it raises: what can't be read says so."""
+    try:
+        tables = lake.bases_below(name)
+        status, wrong = lake.status(name), ""
+        published, eventual = list(lake.history(name)), list(lake.on("eventual").history(name))
+        commits = {table: lake.source_commits(table)[-_COMMITS:] for table in tables}
+        explanation = lake.explain(name)
+        path = states(lake, [name]).get(name, {})
+    except LakeError as error:
+        tables, status, published, eventual, commits, explanation, path, wrong = [], [], [], [], {}, None, {}, str(error)
+    scopes = {name, *tables}
+    own = [row for row in rows if row.scope in scopes]
+    still = [f for f in findings(own).values() if f.state != "resolved"]
+    return ViewReport(name, status, published, eventual, commits, own, still, explanation, path, wrong)
+
+
+def report(lake: Lakehouse, views: Sequence[str]) -> str:
+    """The page, as HTML. Raises ConfigError for a view that there is not."""
+    for view in views:
+        lake.config.view(view)
+    rows = QualityResults(lake).recent()
+    docs = f"{lake.config.quality_path}/docs"
+    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["json"] = partial(json.dumps, default=str)
+    return environment.get_template("report.html.j2").render(
+        views=[collect(lake, view, rows) for view in views],
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        root=lake.config.root_path,
+        docs=f"{docs}/index.html" if lake.folder(docs).exists else "",
+        style="".join((_HERE / name).read_text() for name in ("pages.css", "report.css")),
+        script=(_HERE / "report.js").read_text(),
+        bundle=_bundle(),
+    )
+
+
+def tables_of(rows: Sequence[Row]) -> list[SampleTable]:
+    """The rows that differ, side by side, as the last run has found them."""
+    run = next((r.run for r in reversed(rows) if r.kind == "result"), None)
+    found = [r for r in rows if r.run == run and r.samples and r.status == "failed"]
+    return [_sample_table(f"{r.scope}, {r.check}: {r.subject.replace('_', ' ')}", json.loads(r.samples)) for r in found]
+
+
+def _sample_table(title: str, samples: Sequence[Mapping[str, Any]]) -> SampleTable:
+    """Samples are rows by where they are (real time, strong; missing, surplus), or rows alone."""
+    pairs = [{side: row for side, row in sample.items() if isinstance(row, Mapping)} or {"": sample} for sample in samples]
+    columns = tuple(dict.fromkeys(name for pair in pairs for row in pair.values() for name in row))
+    lines = []
+    for pair in pairs:
+        for side, row in pair.items():
+            others = [other for name, other in pair.items() if name != side]
+            differing = [any(other.get(c) != row.get(c) for other in others) for c in columns]
+            texts = ["NULL" if row.get(c) is None else str(row[c]) for c in columns]
+            lines.append(Line(side, tuple(map(Cell, texts, differing))))
+    return SampleTable(title, columns, tuple(lines))
+
+
+def _ago(then: datetime) -> str:
+    seconds = max(0.0, (datetime.now(UTC) - then).total_seconds())
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {unit}{'s' if number > 1 else ''} ago"
+    return "just now"
+
+
+def _bundle() -> str:
+    """Vega, Vega-Lite and vega-embed, as one script."""
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    return vl_convert.javascript_bundle(vl_version=version).replace("</script", "<\\/script")  # type: ignore[call-arg]

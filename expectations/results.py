@@ -1,0 +1,176 @@
+"""What checks find, and where it is kept: `quality_results`, a Delta table of one row an expectation and run, beside the views.
+
+What people decide about a finding (to leave it for a while, to publish all the same) is a row of the same table, so that all of it can be
+queried in one place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lake import Lakehouse
+
+Status = Literal["passed", "failed", "broken", "undecidable"]
+Severity = Literal["critical", "warning", "info"]
+MEASURED = "expect_column_max_to_be_between"
+_KEPT = timedelta(days=90)
+_TYPES = {"int | None": T.LongType(), "float | None": T.DoubleType(), "float": T.DoubleType(), "datetime": T.TimestampType()}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One thing that a check measured. `scope`: a view, or a table; `subject`: what of it; `value` in `unit`, None where it could not be
+    measured (`broken`: why); between `least` and `most` it is as it should be (`met`: whether it is, where somebody else judged).
+    `severity`: how bad it is where it is not.
+
+    `rows` and `share`: how many rows are wrong, of all that were looked at; `part`: which part of them that was; `cause`, `command`: what
+    is likely, and what to run; `samples`: rows as far as they may be shown.
+    """
+
+    scope: str
+    check: str
+    subject: str
+    value: float | None
+    unit: str
+    least: float | None = None
+    most: float | None = None
+    severity: Severity = "critical"
+    rows: int | None = None
+    share: float | None = None
+    part: str = ""
+    detail: str = ""
+    cause: str = ""
+    command: str = ""
+    broken: str = ""
+    undecidable: bool = False
+    samples: tuple[Mapping[str, Any], ...] = ()
+    snapshot: Mapping[str, int] | None = None
+    version: int | None = None
+    expectation: str = MEASURED
+    met: bool | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.check}: {self.subject}"
+
+    @property
+    def status(self) -> Status:
+        if self.undecidable:
+            return "undecidable"
+        if self.broken or (self.value is None and self.met is None):
+            return "broken"
+        if self.met is not None or self.value is None:
+            return "passed" if self.met else "failed"
+        low = self.least is not None and self.value < self.least
+        high = self.most is not None and self.value > self.most
+        return "failed" if low or high else "passed"
+
+    @property
+    def finding(self) -> str:
+        """The id of what is wrong where this is: the same at each run."""
+        return finding_id(self.scope, self.check, self.subject)
+
+
+def finding_id(scope: str, check: str, subject: str) -> str:
+    """A short stable name."""
+    return f"F{hashlib.sha256(json.dumps([scope, check, subject]).encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of `quality_results`. `kind`: a result, or a decision about a finding: snooze (until a time) or accept (once)."""
+
+    run: str
+    time: datetime
+    kind: str
+    scope: str
+    check: str
+    subject: str
+    expectation: str
+    status: str
+    severity: str
+    value: float | None
+    unit: str
+    least: float | None
+    most: float | None
+    rows: int | None
+    share: float | None
+    part: str
+    detail: str
+    cause: str
+    command: str
+    samples: str
+    snapshot: str
+    version: int | None
+    finding: str
+    owner: str
+    until: datetime | None = None
+
+
+SCHEMA = T.StructType(
+    [
+        T.StructField(f.name, T.TimestampType() if "datetime" in str(f.type) else _TYPES.get(str(f.type), T.StringType()))
+        for f in fields(Row)
+    ]
+)
+
+
+def row_of(measure: Measure, run: str, time: datetime, owner: str) -> Row:
+    """A measure as it is kept."""
+    body = {f.name: getattr(measure, f.name) for f in fields(Measure) if f.name in {g.name for g in fields(Row)}}
+    texts: dict[str, Any] = {
+        "detail": measure.broken or measure.detail,
+        "samples": json.dumps(list(measure.samples), default=str) if measure.samples else "",
+        "snapshot": json.dumps(dict(measure.snapshot)) if measure.snapshot else "",
+    }
+    texts |= {n: float(body[n]) for n in ("value", "least", "most", "share") if body[n] is not None}
+    own = {"run": run, "time": time, "kind": "result", "status": measure.status, "finding": measure.finding, "owner": owner}
+    return Row(**{**body, **texts, **own})
+
+
+class QualityResults:
+    """The table of results of a lakehouse."""
+
+    def __init__(self, lake: Lakehouse) -> None:
+        self._lake = lake
+        self.path = f"{lake.config.quality_path}/quality_results"
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Append rows, in one commit."""
+        found = [tuple(asdict(row).values()) for row in rows]
+        if found:
+            frame = self._lake.spark.createDataFrame(found, SCHEMA).coalesce(1)
+            frame.write.format("delta").mode("append").option("mergeSchema", "true").save(self.path)
+
+    def frame(self) -> DataFrame | None:
+        """All rows, None before the first check."""
+        if not self._lake.folder(f"{self.path}/_delta_log").exists:
+            return None
+        return self._lake.spark.read.format("delta").load(self.path)
+
+    def recent(self, scopes: Sequence[str] | None = None) -> list[Row]:
+        """The rows of the last ninety days, oldest first; of some views and tables only."""
+        frame = self.frame()
+        if frame is None:
+            return []
+        found = frame.where(F.col("time") > F.lit(datetime.now(UTC) - _KEPT))
+        if scopes is not None:
+            found = found.where(F.col("scope").isin(list(scopes)))
+        names = [f.name for f in fields(Row)]
+        rows = [Row(**{n: r[n] for n in names}) for r in found.select(*names).collect()]
+        return sorted((_utc(row) for row in rows), key=lambda row: row.time)
+
+
+def _utc(row: Row) -> Row:
+    """Spark gives times in this machine's own zone, without saying so."""
+    times = {n: t.astimezone(UTC) for n in ("time", "until") if (t := getattr(row, n)) is not None}
+    return Row(**{**{f.name: getattr(row, f.name) for f in fields(Row)}, **times})

@@ -1,0 +1,159 @@
+"""Checks of a source table, once a run, whichever views read it: its key, its change feed, its age, its size, its columns."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from pyspark.sql import functions as F
+
+from expectations.results import Measure, Row
+from lake import Lakehouse
+from lake.deltalog import Pinned
+from lake.nodes import quoted
+from lake.samples import Samples
+from lake.tables import committed_after, feed_gap
+
+_SAMPLES = 5
+_HISTORY = 20
+_ENOUGH = 3
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table to be checked. `before`: the results of its checks until now; `read`: up to which version each view has read it."""
+
+    lake: Lakehouse
+    name: str
+    before: Sequence[Row]
+    read: Mapping[str, int]
+
+    def measures(self) -> list[Measure]:
+        """What each check measured, or why it could not."""
+        head = self.lake.source_head(self.name)
+        found: list[Measure] = []
+        for check in (self._key, self._feed, self._age, self._volume, self._columns):
+            found += guarded(lambda check=check: list(check(head)), self.name, "source", check.__name__.strip("_"), self.shown)  # type: ignore[misc]
+        return [replace(m, snapshot={self.name: head.version.number}) for m in found]
+
+    @property
+    def shown(self) -> Samples:
+        """How much of its rows may be shown."""
+        return Samples(self.lake.config.samples, self.lake.config.tables[self.name].sensitive)
+
+    def _key(self, head: Pinned) -> Iterator[Measure]:
+        """The declared key: unique, and never NULL."""
+        key = self.lake.config.tables[self.name].primary_key
+        if not key:
+            return
+        columns = [F.col(quoted(c)) for c in key]
+        empty = F.lit(False)
+        for column in columns:
+            empty = empty | column.isNull()
+        groups = head.rows().groupBy(*columns).agg(F.count(F.lit(1)).alias("__lakejoin_rows"))
+        many = F.col("__lakejoin_rows") > 1
+        total, rows, nulls = groups.agg(
+            F.sum("__lakejoin_rows"), F.sum(F.when(many, F.col("__lakejoin_rows") - 1)), F.sum(F.when(empty, F.col("__lakejoin_rows")))
+        ).collect()[0]
+        for subject, count, where in (("key unique", rows or 0, many), ("key not NULL", nulls or 0, empty)):
+            bad = [r.asDict() for r in groups.where(where).select(*columns).take(_SAMPLES)] if count else []
+            shown = [s for s in (self.shown(row, key) for row in bad) if s is not None]
+            yield Measure(
+                self.name,
+                "source",
+                subject,
+                float(count),
+                "rows",
+                most=0,
+                rows=int(count),
+                share=count / total if total else 0.0,
+                detail=f"the declared key ({', '.join(key)})",
+                cause="the table's writers break its declared key",
+                command=f"mend {self.name}, or `tables.{self.name}.primary_key`",
+                samples=tuple(shown),
+            )
+
+    def _feed(self, head: Pinned) -> Iterator[Measure]:
+        """The change feed, from where views have read it to, without gaps."""
+        since = min(self.read.values(), default=head.version.number)
+        gap = feed_gap(head, since) if head.has_feed else ""
+        yield Measure(
+            self.name,
+            "source",
+            "change feed",
+            float(bool(gap)),
+            "gaps",
+            most=0,
+            severity="warning",
+            detail=gap or ("" if head.has_feed else "off: changes are read from the data files"),
+            cause="the feed was off for a while, or was vacuumed: changes are read from data files as long as those are there",
+            command=f"ALTER TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true), then refresh the views on {self.name}",
+        )
+
+    def _age(self, head: Pinned) -> Iterator[Measure]:
+        """How old the newest commit is."""
+        newest = committed_after(head, head.version.number - 1)
+        limit = self.lake.config.tables[self.name].fresh_seconds
+        yield Measure(
+            self.name,
+            "source",
+            "age of the newest commit",
+            (datetime.now(UTC) - newest).total_seconds() if newest is not None else None,
+            "seconds",
+            most=limit,
+            severity="warning",
+            cause="what writes the table has stopped, or is late",
+            command=f"look after what writes {self.name}",
+            broken="" if newest is not None else "its newest commit is no longer in its log",
+        )
+
+    def _volume(self, head: Pinned) -> Iterator[Measure]:
+        """The number of rows against that of earlier checks."""
+        count = head.count
+        rows = head.rows().count() if count is None else count
+        factor = self.lake.config.quality.volume_factor
+        seen = [r.value for r in self.before if r.subject == "rows" and r.value is not None and r.status == "passed"][-_HISTORY:]
+        middle = statistics.median(seen) if len(seen) >= _ENOUGH else None
+        yield Measure(
+            self.name,
+            "source",
+            "rows",
+            float(rows),
+            "rows",
+            least=None if middle is None else middle / factor,
+            most=None if middle is None else max(1.0, middle) * factor,
+            severity="warning",
+            rows=rows,
+            detail="" if middle is None else f"{middle:,.0f} in the middle of {len(seen)} checks before",
+            cause="a load that came twice, or in part",
+            command=f"look at the history of {self.name}; `quality.volume_factor` says how much is usual",
+        )
+
+    def _columns(self, head: Pinned) -> Iterator[Measure]:
+        """The columns as they were at the last check."""
+        now = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in head.schema.fields)
+        before = next((r.detail for r in reversed(self.before) if r.subject == "columns"), now)
+        changed = set(now.split(", ")) ^ set(before.split(", "))
+        yield Measure(
+            self.name,
+            "source",
+            "columns",
+            float(len(changed)),
+            "columns",
+            most=0,
+            severity="warning",
+            detail=now,
+            cause=f"other than at the last check: {', '.join(sorted(changed))}" if changed else "",
+            command=f"see that the views on {self.name} still say what is meant",
+        )
+
+
+def guarded(check: Callable[[], list[Measure]], scope: str, name: str, subject: str, shown: Samples) -> list[Measure]:
+    """What a check measured; where it could not run, a measure that says so."""
+    try:
+        return check()
+    except Exception as error:  # whatever it is, the other checks go on
+        text = shown.text(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+        return [Measure(scope, name, subject, None, "", broken=text[:500])]

@@ -1,0 +1,190 @@
+"""The only module that knows Great Expectations: expectations in, results out, with no value of the data that may not be shown.
+
+What Lakejoin measures itself (rows that differ, hours left, ...) is a table of one row, a column a measure, with an expectation for each.
+What a user expects of rows is evaluated by Great Expectations on the rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # read at import
+
+import great_expectations as gx
+import great_expectations.expectations as gxe
+import pandas as pd  # type: ignore[import-untyped]
+from great_expectations.core import ExpectationSuiteValidationResult
+from great_expectations.core.batch_definition import BatchDefinition
+from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.expectations.expectation import (
+    ColumnMapExpectation,
+    ColumnPairMapExpectation,
+    Expectation,
+    MulticolumnMapExpectation,
+)
+from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
+from great_expectations.render.view.view import DefaultJinjaPageView
+from pyspark.sql import DataFrame
+
+from expectations.results import MEASURED, Measure
+from lake.config import ExpectationConfig, nearest
+from lake.errors import ConfigError
+from lake.samples import Samples
+from lake.session import quieten
+
+_SHOWN = ("element_count", "unexpected_count", "unexpected_percent", "missing_count", "missing_percent", "observed_value")
+_SOME = 5
+_PLACE = "place"
+_QUERY = "unexpected_rows_expectation"
+_COUNTS = ("expect_table_row_count_to_be_between", "expect_table_row_count_to_equal", _QUERY)
+
+
+@dataclass(frozen=True)
+class Met:
+    """What came of one expectation of a user's. `rows`: that do not meet it, None where it is of the whole; `error`: why it could not
+    run."""
+
+    expectation: ExpectationConfig
+    met: bool
+    rows: int | None
+    share: float | None
+    observed: float | None
+    samples: tuple[Mapping[str, Any], ...]
+    error: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """Great Expectations' result, as JSON and as its page, which still asks for styles and scripts from elsewhere."""
+
+    body: dict[str, Any]
+    page: str
+
+
+def measured(name: str, measures: Sequence[Measure]) -> Told:
+    """Great Expectations' result for measures held against their limits."""
+    known = {m.name: [m.value] for m in measures if m.value is not None}
+    asked = [_of_measure(m) for m in measures]
+    context = gx.get_context(mode="ephemeral")
+    batch = context.data_sources.add_pandas("lakejoin").add_dataframe_asset(name).add_batch_definition_whole_dataframe("measures")
+    return _told(_run(context, batch, pd.DataFrame(known or {"nothing measured": [0]}), name, asked))
+
+
+def meets(name: str, frame: DataFrame, asked: Sequence[ExpectationConfig], shown: Samples, key: Sequence[str]) -> tuple[Told, list[Met]]:
+    """Rows held against expectations: Great Expectations' result, and what came of each.
+
+    Raises ConfigError for an expectation that there is not.
+    """
+    quieten()  # PySpark would log the values that its errors quote
+    context = gx.get_context(mode="ephemeral")
+    source = context.data_sources.add_spark("lakejoin")
+    source.get_execution_engine().spark = frame.sparkSession  # it would look for its temporary view in the process's first session
+    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("rows")
+    found = _run(context, batch, frame, name, [_of_config(e, i) for i, e in enumerate(asked)], key)
+    found.results.sort(key=lambda result: result.expectation_config.meta[_PLACE])  # Great Expectations orders them anew
+    results = [_met(config, result, shown, key) for config, result in zip(asked, found.results, strict=True)]
+    for result, met in zip(found.results, results, strict=True):
+        hidden = () if met.observed is not None else ("observed_value",)
+        result.result = {k: v for k, v in (result.result or {}).items() if k in _SHOWN and k not in hidden}
+        if met.samples:
+            result.result["partial_unexpected_list"] = [dict(s) for s in met.samples]
+        result.exception_info = {"raised_exception": bool(met.error), "exception_message": met.error, "exception_traceback": ""}
+    return _told(found), results
+
+
+def of_rows(expectation: ExpectationConfig) -> bool:
+    """Whether each row meets the expectation by itself, so that changed rows can be held against it alone."""
+    kind = _kind(expectation.type)
+    return issubclass(kind, ColumnMapExpectation | ColumnPairMapExpectation | MulticolumnMapExpectation | _kind(_QUERY))
+
+
+def _run(context: Any, batch: BatchDefinition[Any], frame: Any, name: str, asked: Sequence[Any], key: Sequence[str] = ()) -> Any:
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=list(asked)))
+    definition = context.validation_definitions.add(gx.ValidationDefinition(name=name, data=batch, suite=suite))
+    how = {"result_format": "COMPLETE" if key else "SUMMARY", **({"unexpected_index_column_names": list(key)} if key else {})}
+    how["partial_unexpected_count"] = _SOME  # type: ignore[assignment]
+    return definition.run(batch_parameters={"dataframe": frame}, result_format=how)
+
+
+def _of_measure(measure: Measure) -> Any:
+    about = {"notes": measure.detail} if measure.detail else {}
+    bounds = {k: v for k, v in (("min_value", measure.least), ("max_value", measure.most)) if v is not None}
+    told: dict[str, Any] = {"meta": {"check": measure.check, "unit": measure.unit}, "severity": measure.severity}
+    return _kind(MEASURED)(column=measure.name, **bounds, **about, **told)
+
+
+def _of_config(config: ExpectationConfig, place: int) -> Any:
+    try:
+        return _kind(config.type)(**config.kwargs, meta={_PLACE: place})
+    except (TypeError, ValueError) as error:
+        text = " ".join(str(error).split())
+        raise ConfigError(f"The expectation {config.type} can't be used with {config.kwargs}: {text}") from error
+
+
+@cache
+def _kinds() -> dict[str, type]:
+    found = {name: getattr(gxe, name) for name in dir(gxe)}
+    return {_snake(n): kind for n, kind in found.items() if isinstance(kind, type) and issubclass(kind, Expectation)}
+
+
+def _kind(name: str) -> Any:
+    if name not in _kinds():
+        raise ConfigError(f"Great Expectations knows no expectation {name!r}. {nearest(name, _kinds())}")
+    return _kinds()[name]
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+def _met(config: ExpectationConfig, result: Any, shown: Samples, key: Sequence[str]) -> Met:
+    error = next((shown.text(text) for text in _messages(result.exception_info)), "")
+    body = result.result or {}
+    observed = body.get("observed_value")
+    is_rows = "unexpected_count" in body or config.type == _QUERY
+    rows = int(body.get("unexpected_count", observed or 0)) if is_rows and not error else None
+    samples = [shown(row, key) for row in _unexpected(body)]
+    return Met(
+        config,
+        bool(result.success),
+        rows,
+        body.get("unexpected_percent"),
+        float(observed) if isinstance(observed, int | float) and (shown.how != "off" or config.type in _COUNTS) else None,
+        tuple(s for s in samples if s is not None)[:_SOME],
+        error,
+    )
+
+
+def _unexpected(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rows, or their keys, that do not meet an expectation."""
+    details = body.get("details") or {}
+    return list(body.get("partial_unexpected_index_list") or details.get("unexpected_rows") or [])
+
+
+def _messages(info: Any) -> Iterator[str]:
+    """What went wrong, out of one exception or several."""
+    if not isinstance(info, Mapping):
+        return
+    if info.get("raised_exception") and "exception_message" in info:
+        yield str(info["exception_message"]).strip().splitlines()[0]
+    for body in info.values():
+        yield from _messages(body)
+
+
+def _told(found: ExpectationSuiteValidationResult) -> Told:
+    """A result without stack traces, and with each exception once."""
+    for result in found.results:
+        observed = (result.result or {}).get("observed_value")
+        if isinstance(observed, float):
+            result.result["observed_value"] = float(observed)  # it may be one of numpy's, which its pages can't show
+        messages = list(_messages(result.exception_info))
+        error = messages[0] if messages else ""
+        result.exception_info = {"raised_exception": bool(messages), "exception_message": error, "exception_traceback": ""}
+    view: Any = DefaultJinjaPageView()
+    whole: Any = found
+    return Told(whole.to_json_dict(), str(view.render(ValidationResultsPageRenderer().render(found))))

@@ -1,0 +1,224 @@
+"""Checks of a view: exact, its two paths agreeing, how long they differ, how long its changes stay readable, what its rows have to meet."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+
+from expectations.results import Measure, Row, Severity
+from expectations.sources import guarded
+from expectations.suites import Met, Told, meets
+from lake import Lakehouse
+from lake.config import ExpectationConfig
+from lake.realtime.metrics import quantile
+from lake.results import CLASSES, WRONG
+from lake.samples import Samples
+from lake.texts import expectations_of
+from lake.verify import Share
+from lake.view_table import Publication
+
+CHECK = "expectation"
+_CAUSES = {
+    "ahead": "the real-time path has processed changes that the strong path has not yet",
+    "behind": "the strong path has processed changes that the real-time path has not yet",
+    "undecidable": "the paths' snapshots do not say who is right",
+    "duplicate": "a row was written twice",
+    "left_over": "an intermediate row was not taken back",
+    "missed_delete": "a row that is gone was not deleted",
+    "lost_padded": "a row without a match was lost",
+    "lost": "a row was lost",
+    "wrong_value": "a row was not updated",
+}
+
+
+@dataclass
+class View:
+    """A view to be checked. `before`: the results of its checks until now. Afterwards `told` is Great Expectations' result on its rows."""
+
+    lake: Lakehouse
+    name: str
+    before: Sequence[Row]
+    told: Told | None = None
+
+    def measures(self) -> list[Measure]:
+        """What each check measured, or why it could not."""
+        found: list[Measure] = []
+        for subject, check in (
+            ("exactness", self._exact),
+            ("agreement", self._agreement),
+            ("convergence", self._convergence),
+            ("retention", self._retention),
+            ("expectations", self._own),
+        ):
+            found += guarded(lambda check=check: list(check()), self.name, subject, subject, self.shown)  # type: ignore[misc]
+        return found
+
+    @property
+    def shown(self) -> Samples:
+        """How much of its rows may be shown."""
+        return self.lake.config.shown(self.name, self.lake.bases_below(self.name))
+
+    def _exact(self) -> Iterator[Measure]:
+        share = self._part()
+        found = self.lake.verify(self.name, share)
+        wrong, shown = len(found), found.sampled(self.shown)
+        yield Measure(
+            self.name,
+            "exactness",
+            "rows that differ from the query",
+            float(wrong),
+            "rows",
+            most=0,
+            rows=wrong,
+            share=wrong / max(1, found.rows),
+            part=str(share),
+            detail=f"{found.missing:,} missing, {found.surplus:,} too many, of {found.rows:,} rows compared (part {share} of the keys)",
+            cause="somebody else changed the view's table, a source breaks its declared key, or Lakejoin is wrong (please report it)",
+            command=f"lakejoin verify {self.name}; lakejoin rebuild {self.name}",
+            samples=tuple({"missing" if s.weight > 0 else "surplus": s.row} for s in shown),
+            snapshot=dict(found.snapshot),
+        )
+
+    def _part(self) -> Share:
+        """The part of the keys after the one that was compared last."""
+        parts = self.lake.config.limits(self.name).parts
+        done = [row.part for row in self.before if row.check == "exactness" and row.part.endswith(f"/{parts}")]
+        return Share(int(done[-1].partition("/")[0]) % parts + 1 if done else 1, parts)
+
+    def _agreement(self) -> Iterator[Measure]:
+        if self.lake.on("eventual").table_log(self.name) is None:
+            return
+        found, limits = self.lake.agreement(self.name), self.lake.config.limits(self.name)
+        by_name = {c.name: c for c in found.classes}
+        for name in CLASSES:
+            rows = found.count(name)
+            most = limits.thresholds.get(name, 0 if name in WRONG else None)  # type: ignore[call-overload]
+            pairs = by_name[name].samples if name in by_name else ()
+            shown = partial(self.shown, key=found.key)
+            samples = ({"real time": shown(row), "strong": other and shown(other)} for row, other in pairs)
+            yield Measure(
+                self.name,
+                "agreement",
+                name,
+                float(rows),
+                "rows",
+                most=most * found.rows if most is not None and 0 < most < 1 else most,
+                rows=rows,
+                share=rows / max(1, found.rows),
+                detail=found.reason or f"the real-time path is {found.position}: {found.eventual}, the strong one at {found.strong}",
+                cause=_CAUSES[name],
+                command=f"lakejoin realtime {self.name} --reset" if name in WRONG else f"lakejoin refresh {self.name}",
+                undecidable=name == "undecidable" and rows > 0 and most is None,
+                samples=tuple(s for s in samples if s["real time"] is not None),
+                snapshot=dict(found.eventual),
+            )
+
+    def _convergence(self) -> Iterator[Measure]:
+        strong, eventual = (list(lake.history(self.name)) for lake in (self.lake, self.lake.on("eventual")))
+        if not strong or not eventual:
+            return
+        lived, living = lifetimes(strong, eventual, datetime.now(UTC).timestamp())
+        about = partial(
+            Measure,
+            self.name,
+            "convergence",
+            unit="seconds",
+            cause="one of the paths has stopped, or is behind",
+            command=f"lakejoin refresh {self.name}; lakejoin realtime {self.name}",
+            detail=f"{len(lived):,} differences ended, {len(living):,} still there",
+        )
+        for share in (0.5, 0.95):
+            yield about(f"differences lived, p{share * 100:.0f}", quantile(lived, share) or 0.0, severity="info")
+        limit = self.lake.config.limits(self.name).converge_seconds
+        yield about("oldest difference", max(living, default=0.0), most=limit)
+
+    def _retention(self) -> Iterator[Measure]:
+        limit = self.lake.config.limits(self.name).retention_hours
+        for row in self.lake.status(self.name):
+            kept = (row.kept or 0.0) / 3600
+            left = min(kept, row.expires_in / 3600) if row.expires_in is not None else kept
+            severity: Severity = "critical" if left <= 0 else "warning"
+            yield Measure(
+                self.name,
+                "retention",
+                f"changes of {row.source} readable for",
+                left if row.published is not None else None,
+                "hours",
+                least=min(limit, kept / 4),
+                severity=severity,
+                detail=f"at version {row.published}, the newest is {row.newest}",
+                cause="the view is refreshed too seldom for the retention of its source",
+                command=f"lakejoin refresh {self.name}" if left > 0 else f"lakejoin rebuild {self.name}",
+                broken="" if row.published is not None else "the view has not been built yet",
+            )
+
+    def _own(self) -> Iterator[Measure]:
+        asked = expectations_of(self.lake.config, self.name)
+        if not asked:
+            return
+        shown, key = self.shown, self.lake.key(self.name)
+        self.told, found = meets(self.name, self.lake.read(self.name), asked, shown, key)
+        yield from (measure_of(self.name, met) for met in found)
+
+
+def named(expectation: ExpectationConfig) -> str:
+    """An expectation in a line: its finding's subject."""
+    return f"{expectation.type}({', '.join(f'{name}={value!r}' for name, value in expectation.kwargs.items())})"
+
+
+def measure_of(view: str, met: Met, where: str = "") -> Measure:
+    """What came of an expectation of a user's. `where`: among which rows."""
+    blocks = met.expectation.on_failure == "block"
+    return Measure(
+        view,
+        CHECK,
+        named(met.expectation),
+        float(met.rows) if met.rows is not None else met.observed,
+        "rows" if met.rows is not None else "",
+        severity="critical" if blocks else "warning",
+        rows=met.rows,
+        share=met.share / 100 if met.share is not None else None,
+        detail=where,
+        cause="a source's rows are not as expected, or the query is wrong",
+        command=f"lakejoin show {view}",
+        broken=met.error,
+        samples=met.samples,
+        expectation=met.expectation.type,
+        met=met.met,
+    )
+
+
+def lifetimes(strong: Sequence[Publication], eventual: Sequence[Publication], now: float) -> tuple[list[float], list[float]]:
+    """How long (seconds) the paths differed by what one had published and the other not yet: of what has ended, and of what has not.
+
+    Looked at are the publications since the first of the real-time path that is still known.
+    """
+    lived, living = list[float](), list[float]()
+    for one, other in ((strong, eventual), (eventual, strong)):
+        for published in one:
+            if published.committed < eventual[0].committed:
+                continue
+            wanted = published.stamp.answers_for
+            at = bisect_left(other, True, key=lambda p, wanted=wanted: reached(p.stamp.answers_for, wanted))  # type: ignore[misc]
+            if at == len(other):
+                living.append(max(0.0, now - published.committed))
+            elif other[at].committed > published.committed:
+                lived.append(other[at].committed - published.committed)
+    return lived, living
+
+
+def reached(snapshot: Mapping[str, int], wanted: Mapping[str, int]) -> bool:
+    """Whether a snapshot has all that another one has."""
+    return all(snapshot.get(table, -1) >= number for table, number in wanted.items())
+
+
+def with_versions(measures: Sequence[Measure], lake: Lakehouse, view: str) -> list[Measure]:
+    """The measures of a view with the versions of its table and of its sources."""
+    published = lake.published_version(view)
+    if published is None:
+        return list(measures)
+    version, snapshot = published
+    return [replace(m, version=version, snapshot=m.snapshot or snapshot) for m in measures]

@@ -1,0 +1,99 @@
+"""How a verb of the command line answers: with a lakehouse, errors in words and exit codes, and for a scheduler a file of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from lake import console
+from lake.errors import ConfigError, LakeError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options before the verb say. `run`: the name of a scheduler's run."""
+
+    config: Path
+    env: str | None
+    run: str | None
+
+
+class Answer:
+    """A verb's way to the lakehouse, and what is kept of its answer for a scheduler."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lake: Any = None
+
+    def lake(self, strict: bool = True) -> Any:
+        """The lakehouse of the configuration; Spark is loaded only by the verbs that need it. Unless `strict`, a view that is not valid
+        does not keep the others from a scheduler's run."""
+        from lake.config_file import load, load_each
+        from lake.lakehouse import Lakehouse
+        from lake.session import quieten
+
+        quieten()
+        if self._lake is None:
+            file, env = self._settings.config, self._settings.env
+            self._lake = Lakehouse(load(file, env) if strict or self._settings.run is None else load_each(file, env)[0])
+        return self._lake
+
+    @cached_property
+    def run(self) -> Any:
+        """What is kept of the run that was named, None where none was."""
+        if self._settings.run is None:
+            return None
+        from lake.runs import Run
+
+        return Run(self.lake(), self._settings.run)
+
+    def keep(self, answer: Any) -> None:
+        """Keep the answer under the run's name."""
+        if self._settings.run is not None:
+            self.run.tell(answer)
+
+    def keep_error(self, error: LakeError) -> None:
+        """Keep what went wrong, if the lakehouse could be opened."""
+        if self._lake is not None and self._settings.run is not None:
+            from lake.failures import passing
+
+            self.keep({"error": str(error), "again": passing(error)})
+
+
+@contextmanager
+def answering(context: typer.Context) -> Iterator[Answer]:
+    """Turn errors into a message for a person and an exit code."""
+    answer = Answer(context.obj)
+    try:
+        yield answer
+    except LakeError as error:
+        console.errors.print(f"lakejoin: {error}", markup=False)
+        answer.keep_error(error)
+        raise typer.Exit(error.exit_code) from error
+    except KeyboardInterrupt as error:
+        console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
+        raise typer.Exit(130) from error
+
+
+def working(what: str, work: Callable[[], Any]) -> Any:
+    """Do it, with a sign that something is under way for a person who waits."""
+    if not console.errors.is_terminal:
+        return work()
+    with console.errors.status(what):
+        return work()
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file, all of it or nothing. Raises ConfigError where it can't be written."""
+    part = file.with_name(f".{file.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        raise ConfigError(f"{file} can't be written ({error.strerror}). Name another place with --output.") from error

@@ -1,0 +1,35 @@
+"""How much of a row may be shown: nothing, its key, or all of it; what is sensitive only as a hash. No Spark.
+
+`samples: off | keys | rows` rules every output: results, pages, reports, errors, logs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Samples:
+    """`how`: what is shown; `sensitive`: columns whose values are shown as hashes only."""
+
+    how: Literal["off", "keys", "rows"]
+    sensitive: Collection[str] = field(default_factory=frozenset)
+
+    def __call__(self, row: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any] | None:
+        """What may be shown of a row, None where nothing may. `key`: the columns that tell rows apart."""
+        if self.how == "off" or (self.how == "keys" and not key):
+            return None
+        return {name: self._value(name, value) for name, value in row.items() if self.how == "rows" or name in key}
+
+    def text(self, message: str) -> str:
+        """A message of Spark's, which quotes values of the data, without them unless rows may be shown."""
+        return message if self.how == "rows" and not self.sensitive else re.sub(r"'[^']*'|\"[^\"]*\"", "'...'", message)
+
+    def _value(self, name: str, value: Any) -> Any:
+        if value is None or name.lower() not in {column.lower() for column in self.sensitive}:
+            return value
+        return f"#{hashlib.sha256(str(value).encode()).hexdigest()[:12]}"

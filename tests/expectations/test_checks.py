@@ -1,0 +1,199 @@
+"""Checks from end to end: what is wrong is found, kept, shown and told of once; what could not run is told apart from what failed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from expectations.checks import Checked
+from expectations.decisions import snoozed
+from expectations.results import QualityResults
+from lake.errors import BlockedError, ConfigError
+from tests.lakes import TestLake, multiset
+
+SECRET = "planted-secret"
+
+
+@pytest.fixture
+def orders(lake: TestLake) -> TestLake:
+    """A view with a key over two tables, one of which has a sensitive column."""
+    lake.table("o", f"SELECT * FROM VALUES (1, 7, 10, '{SECRET}'), (2, 7, 20, NULL), (3, NULL, 30, 'x') AS t(id, c, x, mail)", key=["id"])
+    lake.table("c", "SELECT * FROM VALUES (7, 'seven'), (8, 'eight') AS t(id, name)", key=["id"])
+    lake.view("v", "SELECT o.id, o.x, o.mail, c.name FROM o LEFT JOIN c ON o.c = c.id")
+    return lake
+
+
+def states(found: Checked) -> dict[str, str]:
+    return {f"{m.scope}: {m.subject}": m.status for m in found.measures}
+
+
+def test_a_sound_view_passes_all_and_what_came_of_it_can_be_queried(orders: TestLake) -> None:
+    orders.refresh("v")
+    found = orders.open.check("v")
+    assert set(states(found).values()) == {"passed"}
+    assert {"v: rows that differ from the query", "o: key unique", "c: key not NULL", "v: changes of o readable for"} <= set(states(found))
+    assert (found.exit_code, found.open, found.told) == (0, (), ())
+    kept = QualityResults(orders.open).frame()
+    assert kept is not None
+    assert kept.where(f"status = 'passed' AND run = '{found.run}'").count() == len(found.measures)
+    docs = Path(found.pages)
+    assert "✓ met" in docs.read_text()
+    assert "http" not in (docs.parent / "v.html").read_text()
+
+
+def test_a_finding_opens_goes_on_is_put_off_and_is_resolved_and_is_told_once_each(orders: TestLake, webhook: list[Any]) -> None:
+    orders.refresh("v")
+    lake = orders.open
+    with orders.as_if_published("v"):
+        orders.sql("UPDATE {v} SET x = 98 WHERE id = 1", "DELETE FROM {v} WHERE id = 2")
+    first = lake.check("v")
+    assert first.exit_code == 1
+    (finding,) = first.open
+    assert (finding.check, finding.rows, finding.state, finding.severity) == ("exactness", 3, "opened", "critical")
+    assert [event for event, _ in first.told] == ["opened"]
+    again = lake.check("v")
+    assert [(f.id, f.state) for f in again.open] == [(finding.id, "ongoing")]
+    assert again.told == ()
+    assert again.open[0].first_seen == finding.first_seen
+    snoozed(lake, finding.id, datetime.now(UTC) + timedelta(hours=1), "being mended")
+    later = lake.check("v")
+    assert later.exit_code == 0
+    assert "being mended" in later.open[0].reason
+    lake.rebuild("v")
+    ended = lake.check("v")
+    assert ended.open == ()
+    assert [event for event, _ in ended.told] == ["resolved"]
+    assert [body["event"] for body in webhook] == ["opened", "resolved"]
+    assert "lakejoin rebuild v" in webhook[0]["text"]
+
+
+def test_a_broken_key_is_one_finding_of_the_table_with_the_views_that_depend_on_it(orders: TestLake) -> None:
+    orders.view("w", "SELECT name, count(*) AS n FROM v GROUP BY name")
+    orders.refresh("v")
+    orders.refresh("w")
+    orders.sql("INSERT INTO {o} VALUES (2, 8, 5, NULL), (2, 8, 6, NULL), (NULL, 8, 1, NULL)")
+    found = orders.open.check("w")
+    opened = {f.subject: f for _, f in found.told}
+    assert (opened["key unique"].rows, opened["key not NULL"].rows) == (2, 1)
+    assert opened["key unique"].dependents == ("v", "w")
+
+
+def test_a_check_that_cannot_run_is_told_apart_from_one_that_failed(orders: TestLake) -> None:
+    orders.view(
+        "v", orders.views["v"]["query"], expectations=[{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "gone"}}]
+    )
+    unbuilt = orders.open.check("v")
+    assert states(unbuilt)["v: exactness"] == "broken"
+    assert unbuilt.exit_code == 3
+    orders.refresh("v")
+    found = orders.open.check("v")
+    broken = {m.subject: m.broken for m in found.measures if m.status == "broken"}
+    assert list(broken) == ["expect_column_values_to_not_be_null(column='gone')"]
+    assert found.open == ()
+    assert found.exit_code == 3
+
+
+def test_shares_of_the_keys_take_turns_until_all_were_compared(orders: TestLake) -> None:
+    orders.view("v", orders.views["v"]["query"], quality={"share": "1/3"})
+    orders.refresh("v")
+    with orders.as_if_published("v"):
+        orders.sql("UPDATE {v} SET x = 98 WHERE id = 1")
+    found = [next(m for m in orders.open.check("v").measures if m.check == "exactness") for _ in range(4)]
+    assert [m.part for m in found] == ["1/3", "2/3", "3/3", "1/3"]
+    assert sum(m.rows or 0 for m in found[:3]) == 2
+    compared = [int(m.detail.split(" of ")[1].split()[0]) for m in found[:3]]
+    assert sum(compared) == 3
+
+
+def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(orders: TestLake) -> None:
+    asked = [{"type": "expect_column_values_to_be_between", "kwargs": {"column": "x", "min_value": 0}, "on_failure": "block"}]
+    orders.view("v", orders.views["v"]["query"], expectations=asked, sensitive=["mail"])
+    orders.refresh("v")
+    before = multiset(orders.open.read("v"))
+    orders.sql("INSERT INTO {o} VALUES (4, 7, -1, NULL), (5, 8, 50, NULL)")
+    with pytest.raises(BlockedError, match=r"among the rows that change: 1 rows do not meet it, such as \{'id': 4\}") as caught:
+        orders.refresh("v")
+    assert multiset(orders.open.read("v")) == before
+    finding = str(caught.value).split("--accept ")[1].split('"')[0]
+    assert orders.refresh("v", accept=[finding]).rows_inserted == 2
+    orders.assert_exact("v")
+    frame = QualityResults(orders.open).frame()
+    assert frame is not None
+    assert [r.kind for r in frame.where(f"finding = '{finding}'").orderBy("time").collect()].count("accept") == 1
+
+
+def test_an_aggregate_expectation_is_held_against_the_whole_view(orders: TestLake) -> None:
+    asked = [{"type": "expect_table_row_count_to_be_between", "kwargs": {"max_value": 4}, "on_failure": "block"}]
+    orders.view("v", orders.views["v"]["query"], expectations=asked)
+    orders.refresh("v")
+    orders.sql("INSERT INTO {o} VALUES (4, 7, 1, NULL)")
+    orders.refresh("v")
+    orders.sql("INSERT INTO {o} VALUES (5, 7, 1, NULL)")
+    with pytest.raises(BlockedError, match="in the view as it would be"):
+        orders.refresh("v")
+    orders.sql("DELETE FROM {o} WHERE id = 1")
+    orders.refresh("v")
+    orders.assert_exact("v")
+
+
+@pytest.mark.parametrize("how", ["off", "keys", "rows"])
+def test_a_planted_secret_is_found_nowhere(orders: TestLake, how: str, caplog: pytest.LogCaptureFixture) -> None:
+    asked = [
+        {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "mail", "value_set": ["x"]}},
+        {"type": "expect_column_value_lengths_to_equal", "kwargs": {"column": "mail", "value": 1}},
+        {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "SELECT * FROM {batch} WHERE mail <> 'x'"}},
+        {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "SELECT CAST(mail AS INT) FROM {batch}"}},
+        {"type": "expect_column_max_to_be_between", "kwargs": {"column": "x", "max_value": 3}},
+    ]
+    orders.view("v", orders.views["v"]["query"], expectations=asked)
+    orders.tables["o"]["sensitive"] = ["mail"]
+    orders.others = {"samples": how}
+    opened = orders.open
+    opened.refresh("v")
+    with orders.as_if_published("v"):
+        orders.sql(f"UPDATE {{v}} SET mail = '{SECRET}-2' WHERE id = 3")
+    found = opened.check("v")
+    assert found.exit_code == 1
+    assert {m.rows for m in found.measures if m.expectation.startswith("expect_column_value")} == {2}
+    told = json.dumps(found.to_json(), default=str)
+    pages = [f.read_text() for f in Path(found.pages).parent.parent.rglob("*") if f.suffix in (".json", ".html")]
+    frame = QualityResults(opened).frame()
+    assert frame is not None
+    for text in [told, caplog.text, *pages, str(frame.collect())]:
+        assert SECRET not in text
+    assert ("'id': 1" in str(found.measures)) == (how != "off")
+
+
+def test_what_is_not_known_is_refused(orders: TestLake) -> None:
+    orders.view("v", orders.views["v"]["query"], expectations=[{"type": "expect_column_to_be_great"}])
+    orders.refresh("v")
+    (broken,) = [m.broken for m in orders.open.check("v").measures if m.status == "broken"]
+    assert "no expectation" in broken
+    with pytest.raises(ConfigError, match="There is no finding 'F0'"):
+        snoozed(orders.open, "F0", datetime.now(UTC) + timedelta(hours=1), "")
+
+
+@pytest.fixture
+def webhook(orders: TestLake) -> Iterator[list[Any]]:
+    """What a webhook of the lake was sent."""
+    got: list[Any] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+    server = HTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    orders.others = {"quality": {"webhook": f"http://127.0.0.1:{server.server_port}"}}
+    orders._open = None
+    yield got
+    server.shutdown()
