@@ -18,7 +18,7 @@ from typing import Any
 from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Param
 
 from dags.groups import Group, groups, refuse_no_cron
-from dags.operators import BackfillOperator, LakejoinOperator, Outcome, RefreshOperator
+from dags.operators import BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
 from dags.realtime import CheckHeartbeat, StartRealtime
 from dags.settings import Deployment
 from lake.config import AirflowConfig
@@ -63,9 +63,9 @@ def _others(deployment: Deployment) -> Iterator[DAG]:
         plan = BackfillOperator(task_id="plan", deployment=deployment)
         plan >> BackfillOperator(task_id="backfill", deployment=deployment, planned_by="plan")
     yield dag
-    with _dag(deployment, "quality", _cron(settings, "quality"), "Holds each view against its query, run from scratch.") as dag:
+    with _dag(deployment, "quality", _cron(settings, "quality"), "Checks each view and what it reads.") as dag:
         read = [deployment.asset(view) for view in views]
-        LakejoinOperator(task_id="verify", deployment=deployment, command=["verify", "--all"], inlets=read)
+        CheckOperator(task_id="check", deployment=deployment, command=["check", "--all", "--report"], inlets=read)
     yield dag
     with _dag(deployment, "maintenance", _cron(settings, "maintenance"), _MAINTENANCE) as dag:
         LakejoinOperator(task_id="maintain", deployment=deployment, command=["maintain", "--all"])

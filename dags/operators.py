@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import AssetAlias, BaseOperator, Context
+from airflow.sdk import AssetAlias, BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dags.answers import answer_of
@@ -20,6 +21,15 @@ from lake.preflight import jars
 JOB = str(Path(__file__).resolve().parent.parent / "spark_jobs" / "job.py")
 
 
+class ReportLink(BaseOperatorLink):
+    """From a run to the report: where the lakehouse's checks were written last."""
+
+    name = "Report"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        return str(operator.deployment.config.report_url)
+
+
 class LakejoinOperator(SparkSubmitOperator):
     """Runs `lakejoin VERB ...` by spark-submit; its answer is the task's return value.
 
@@ -27,6 +37,7 @@ class LakejoinOperator(SparkSubmitOperator):
     """
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "command")
+    operator_extra_links = (ReportLink(),)
 
     def __init__(self, *, deployment: Deployment, command: Iterable[str] = (), **kwargs: Any) -> None:
         self.deployment, self.command = deployment, list(command)
@@ -103,6 +114,33 @@ class RefreshOperator(LakejoinOperator):
         if not _failed(answer) or (not isinstance(error, AirflowFailException) and task.try_number <= task.max_tries):
             raise error
         self.log.error("%s", error)
+
+
+class CheckOperator(LakejoinOperator):
+    """Checks views. `airflow.on_finding` is called with each finding that opened, got worse or was resolved, and fails nothing."""
+
+    def published(self, context: Context, answer: Any) -> None:
+        called = self.deployment.config.airflow.on_finding
+        for event in answer.get("events", []) if isinstance(answer, dict) else []:
+            self.log.info("finding %s: %s", event["event"], event)
+            if called is not None:
+                module, _, function = called.partition(":")
+                try:
+                    getattr(import_module(module), function)(event)
+                except Exception:  # whatever is wrong with it, the checks stand
+                    self.log.exception("`airflow.on_finding` failed")
+
+    def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
+        """Say what is wrong; what was found is not found again by trying again."""
+        found = answer.get("findings", []) if isinstance(answer, dict) else []
+        critical = [
+            f"{f['id']} {f['scope']}, {f['check']}: {f['subject']} ({f['cause']}). Run: {f['command']}"
+            for f in found
+            if f["severity"] == "critical"
+        ]
+        if critical:
+            raise AirflowFailException("\n".join(critical))
+        super().failed(context, failure, answer)
 
 
 class Outcome(BaseOperator):

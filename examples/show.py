@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import Console
 from rich.table import Table
 
+from expectations.report import report
 from lake import Lakehouse
 from lake.results import RefreshResult
 
@@ -46,10 +49,20 @@ class Rounds:
         self.console.print(f"  {what}: {result.mode}, {result.seconds:.1f} s, {'exact' if differences.exact else 'NOT EXACT'}")
         return result
 
+    def _report(self) -> None:
+        """Check the view and write the report, which says what each refresh did."""
+        with self.console.status(f"checking {self.view}, and writing the report"):
+            found = self.lake.check(self.view)
+            place = Path(self.lake.config.root_path) / "report.html"
+            place.write_text(report(self.lake, [self.view]), encoding="utf-8")
+        wrong = len(found.open)
+        self.console.print(f"{len(found.measures)} checks, {wrong} findings. The report, for a browser: {place}\n", highlight=False)
+
     def finish(self, next_steps: list[str]) -> int:
         """Print the table and what to type next; returns the exit code."""
         self.console.print(self.table)
         self.console.print("State is all that Lakejoin keeps of the view besides its rows. Exact: equal to the query run from scratch.\n")
+        self._report()
         self.console.print("Next, type:")
         for step in next_steps:
             self.console.print(f"  {step}", style="bold", highlight=False)

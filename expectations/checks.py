@@ -106,7 +106,7 @@ class Checks:
         scopes = {m.scope for m in found}
         still = tuple(f for f in now_found.values() if f.state != "resolved" and f.scope in scopes)
         for event, finding in changed:
-            logger.warning("finding %s: %s", event, finding, extra={"lakejoin": {"event": "finding", "state": event, **finding.to_json()}})
+            logger.info("finding %s: %s", event, finding, extra={"lakejoin": {"event": "finding", "state": event, **finding.to_json()}})
         notify(self._lake.config.quality.webhook, changed)
         return Checked(run, now, tuple(found), still, tuple(changed), place)
 

@@ -69,7 +69,7 @@ def refreshes(published: Sequence[Publication]) -> Plot:
     shared: dict[str, Any] = {
         "x": alt.X("time:T", title=None),
         "color": alt.Color("mode:N", legend=alt.Legend(orient="top", title=None)),
-        "shape": alt.Shape("mode:N", legend=None),
+        "shape": alt.Shape("mode:N", legend=alt.Legend(orient="top", title=None)),
         "tooltip": ["time:T", "mode:N", "seconds:Q", "rows changed:Q"],
     }
     above = base.encode(y=alt.Y("seconds:Q", title="seconds"), **shared).properties(width="container", height=120)
@@ -114,7 +114,7 @@ def checks(rows: Iterable[Row]) -> Plot:
             x=alt.X("time:T", title=None),
             y=alt.Y("check:N", title=None, axis=alt.Axis(labelLimit=260)),
             color=alt.Color("state:N", scale=colours, legend=alt.Legend(orient="top", title=None)),
-            shape=alt.Shape("state:N", scale=alt.Scale(domain=list(_COLOURS)), legend=None),
+            shape=alt.Shape("state:N", scale=alt.Scale(domain=list(_COLOURS)), legend=alt.Legend(orient="top", title=None)),
             tooltip=["time:T", "check:N", "state:N"],
         )
     )

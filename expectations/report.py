@@ -18,6 +18,7 @@ from expectations import plots
 from expectations.findings import Finding, findings
 from expectations.results import QualityResults, Row
 from lake import Lakehouse
+from lake.config import REPORT
 from lake.errors import LakeError
 from lake.realtime.command import states
 from lake.results import Explanation, SourceStatus
@@ -159,6 +160,12 @@ def report(lake: Lakehouse, views: Sequence[str]) -> str:
         script=(_HERE / "report.js").read_text(),
         bundle=_bundle(),
     )
+
+
+def keep(lake: Lakehouse) -> str:
+    """Write the report on all views beside the results of their checks; returns its place."""
+    lake.folder(lake.config.quality_path).replace(REPORT, report(lake, list(lake.config.views)))
+    return f"{lake.config.quality_path}/{REPORT}"
 
 
 def tables_of(rows: Sequence[Row]) -> list[SampleTable]:

@@ -143,7 +143,7 @@ def _snake(name: str) -> str:
 
 
 def _met(config: ExpectationConfig, result: Any, shown: Samples, key: Sequence[str]) -> Met:
-    error = next((shown.text(text) for text in _messages(result.exception_info)), "")
+    error = next((shown.text(text, config.kwargs.values()) for text in _messages(result.exception_info)), "")
     body = result.result or {}
     observed = body.get("observed_value")
     is_rows = "unexpected_count" in body or config.type == _QUERY

@@ -36,12 +36,14 @@ _CAUSES = {
 
 @dataclass
 class View:
-    """A view to be checked. `before`: the results of its checks until now. Afterwards `told` is Great Expectations' result on its rows."""
+    """A view to be checked. `before`: the results of its checks until now. Afterwards `told` is Great Expectations' result on its rows, and
+    `exact` says whether they were its query's answer, as far as was looked."""
 
     lake: Lakehouse
     name: str
     before: Sequence[Row]
     told: Told | None = None
+    exact: bool = False
 
     def measures(self) -> list[Measure]:
         """What each check measured, or why it could not."""
@@ -65,6 +67,7 @@ class View:
         share = self._part()
         found = self.lake.verify(self.name, share)
         wrong, shown = len(found), found.sampled(self.shown)
+        self.exact = found.exact
         yield Measure(
             self.name,
             "exactness",
@@ -91,7 +94,7 @@ class View:
     def _agreement(self) -> Iterator[Measure]:
         if self.lake.on("eventual").table_log(self.name) is None:
             return
-        found, limits = self.lake.agreement(self.name), self.lake.config.limits(self.name)
+        found, limits = self.lake.agreement(self.name, self.exact), self.lake.config.limits(self.name)
         by_name = {c.name: c for c in found.classes}
         for name in CLASSES:
             rows = found.count(name)

@@ -85,8 +85,9 @@ def classes(sides: Sides, where: Position, was: Callable[[], DataFrame | None]) 
 def classified(differing: DataFrame, sides: Sides, where: Position) -> tuple[Classified, ...]:
     """The classes of some differences."""
     wrong = _wrong(differing.where(F.col(_HELD) != F.col(_WANTED)), sides)
-    name = "undecidable" if where == "equal" else where
-    return _told(wrong.unionByName(_moved(differing, sides, name, F.col(_STRONG) - F.col(_WANTED))))
+    if where == "equal":  # what the strong view has wrong is no difference that time would mend
+        return _told(wrong)
+    return _told(wrong.unionByName(_moved(differing, sides, where, F.col(_STRONG) - F.col(_WANTED))))
 
 
 def undecided(sides: Sides) -> tuple[Classified, ...]:

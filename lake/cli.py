@@ -58,7 +58,7 @@ def refresh(
     all_views: All = False,
     until: Until = None,
     step: Annotated[str | None, typer.Option("--step", help="In steps of so many commits or so long a time: 100, 30m, 6h, 1d.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Verify each view afterwards. Exit code 1 where one is not exact.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check each view afterwards, as lakejoin check does.")] = False,
     accept: Annotated[list[str] | None, typer.Option("--accept", help="A finding that is not to stop it this once (repeat it).")] = None,
     as_json: Json = False,
 ) -> None:
@@ -196,7 +196,13 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
 
 
 @app.command(epilog="Examples: lakejoin check q20 | lakejoin check --all --json")
-def check(context: typer.Context, view: OptionalView = None, all_views: All = False, as_json: Json = False) -> None:
+def check(
+    context: typer.Context,
+    view: OptionalView = None,
+    all_views: All = False,
+    with_report: Annotated[bool, typer.Option("--report", help="Write the report beside the results, too.")] = False,
+    as_json: Json = False,
+) -> None:
     """Check views and what they read: exact, both paths agreeing, sources, retention, expectations. Exit code 1 on failure.
 
     What is found is kept (quality_results, Data Docs), and told where it opens, gets worse or is resolved. 3: a check could not run.
@@ -209,6 +215,10 @@ def check(context: typer.Context, view: OptionalView = None, all_views: All = Fa
         from expectations.checks import Checks  # loads Great Expectations, for those only who check
 
         found = working(f"checking {', '.join(names)}", lambda: Checks(opened).run(names))
+        if with_report:
+            from expectations.report import keep
+
+            keep(opened)
         answer.keep(found.to_json())
         console.print_checked(found, as_json)
         if found.exit_code:

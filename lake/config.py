@@ -18,6 +18,8 @@ HIDDEN_PREFIX = "__lakejoin_"
 DifferenceClass = Literal["ahead", "behind", "undecidable", "duplicate", "left_over", "missed_delete", "lost_padded", "lost", "wrong_value"]
 """What a difference between the paths is (lake/agreement.py)."""
 PathKind = Literal["strong", "eventual", "replay"]
+REPORT = "report.html"
+"""The name of the report beside the results of checks."""
 SUFFIXES: Mapping[PathKind, str] = {"strong": "", "eventual": "__realtime", "replay": "__replay"}
 """A view's tables are named as the view, with these after it: of the strong path, of the real-time path, of a backfill."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -85,12 +87,14 @@ class QualityConfig(Limits):
     """The limits of all views, which a view's own `quality` overrides.
 
     `results`: the folder of results and pages (default: beside the view tables); `volume_factor`: warn where a source has so many times
-    more or fewer rows than at its checks before; `webhook`: a URL that each finding is sent to when it opens, escalates or is resolved.
+    more or fewer rows than at its checks before; `webhook`: a URL that each finding is sent to when it opens, escalates or is resolved;
+    `url`: where the folder of results is served, for links to it.
     """
 
     results: str | None = None
     volume_factor: float = Field(default=2.0, gt=1)
     webhook: str | None = None
+    url: str | None = None
 
 
 class CacheConfig(_Strict):
@@ -170,9 +174,9 @@ class AirflowConfig(_Strict):
     (deploy_mode, executor_memory, ...); `pool`: bounds the Spark applications at a time; `runs`: where is kept what a run was pinned
     at, and what came of it (default: beside the view tables); `retries`, the first after `retry_seconds`, each next one after twice as
     long; `timeout_minutes` of one try; `start_date` and `catchup` of scheduled refreshes; `poll_seconds`: how often a table is looked
-    at; `check_after_refresh`: verify each view after each refresh. When (cron; null: never) all views are verified (`quality`), their
+    at; `check_after_refresh`: check each view after each refresh. When (cron; null: never) all views are checked (`quality`), their
     tables maintained (`maintenance`), and the real-time paths looked after (`heartbeat`), which are behind where their latency is
-    more than `behind_seconds`.
+    more than `behind_seconds`. `on_finding`: module:function, called in the task with each finding that opens, escalates or is resolved.
     """
 
     prefix: str = Field(default="lakejoin", pattern=r"^[\w.-]+$")
@@ -191,6 +195,7 @@ class AirflowConfig(_Strict):
     maintenance: str | None = "0 3 * * *"
     heartbeat: str | None = "*/5 * * * *"
     behind_seconds: float = Field(default=300, gt=0)
+    on_finding: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
 
 
 class Config(_Strict):
@@ -265,6 +270,14 @@ class Config(_Strict):
             return self.quality.results if _absolute(self.quality.results) else str((self.directory / self.quality.results).resolve())
         beside = self.view_path("_lakejoin")
         return _joined(self.root_path, "_lakejoin/quality") if beside is None else f"{beside}/quality"
+
+    @property
+    def report_url(self) -> str:
+        """Where a browser finds the report: under `quality.url`, else the file itself."""
+        if self.quality.url is not None:
+            return f"{self.quality.url.rstrip('/')}/{REPORT}"
+        place = f"{self.quality_path}/{REPORT}"
+        return place if _URI.match(place) else f"file://{place}"
 
     def limits(self, view: str) -> Limits:
         """From when on the checks of a view fail: its own limits over those of all views."""

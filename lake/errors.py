@@ -57,10 +57,12 @@ class KeyViolationError(LakeError):
         return KeyViolationError(self.key, [row for row in rows if row is not None], self.remedy)
 
 
-class NotExactError(LakeError):
-    """A view's rows are not its query's answer at its snapshot (exit code 1)."""
+class CheckError(LakeError):
+    """A view's checks failed (exit code 1), or could not run (exit code 3); what was published stays."""
 
-    exit_code = 1
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
 
 
 class BlockedError(LakeError):

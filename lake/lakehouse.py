@@ -225,10 +225,11 @@ class Lakehouse:
         except PySparkException as error:
             raise verify.unreadable(view, current.stamp.snapshot, error) from error
 
-    def agreement(self, view: str) -> Agreement:
+    def agreement(self, view: str, trusted: bool = True) -> Agreement:
         """The view's real-time table against the strong view, each difference in a class, judged by the snapshots of both.
 
-        Raises TargetError where one of them was never built.
+        `trusted`: where both are at one snapshot, the strong view is taken for the truth; else the query is run. Raises TargetError where
+        one of them was never built.
         """
         spark, eventual = own_session(self.spark), self.on("eventual")
         strong, path = self._built(spark, view), eventual._built(spark, view)
@@ -240,7 +241,7 @@ class Lakehouse:
             padded = self._prepare(view, state)[0].padded
         sides = agreement.Sides(held, known, None, verify.key_of(strong), padded)
         try:
-            if where != "equal":
+            if where != "equal" or not trusted:
                 frames = eventual._inputs_of(spark, path.stamp)
                 sides = replace(sides, truth=verify.from_scratch(spark, view, self.config, frames))
             classes = agreement.classes(sides, where, lambda: deleted(strong.pinned, held.columns))

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 
 from lake.config import run_file
 from lake.deltafolder import Folder
-from lake.errors import ExpiredError, LakeError, NotExactError, SourceError, TargetError
+from lake.errors import CheckError, ExpiredError, LakeError, SourceError, TargetError
 from lake.failures import passing
 from lake.inputs import Until, check_named, versions_at
 from lake.lakehouse import Lakehouse
@@ -113,7 +113,7 @@ class GroupRefresh:
             if older and result.mode == "none":
                 result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")
             if self.check:
-                verified(self.lake, view)
+                checked(self.lake, view)
         except Exception as error:  # whatever it is, it is this view's alone
             failed = error
         until = self._published(view)
@@ -131,11 +131,10 @@ class GroupRefresh:
         return {table: max(number, read.get(table, number)) for table, number in pinned.items() if table in reads and table not in parents}
 
 
-def verified(lake: Lakehouse, view: str) -> None:
-    """Raise NotExactError where the view is not its query's answer."""
-    found = lake.verify(view)
-    if not found.exact:
-        raise NotExactError(
-            f"View {view!r} is {found.summary}. "
-            f'See "lakejoin verify {view}"; "lakejoin rebuild {view}" mends it. Please report it with the view\'s definition.'
-        )
+def checked(lake: Lakehouse, view: str) -> None:
+    """Raise CheckError where the view's checks (expectations/) have found something critical, or could not run."""
+    found = lake.check(view)
+    if found.exit_code:
+        failed = [str(f) for f in found.open if f.severity == "critical"]
+        broken = [f"{m.check}: {m.subject} could not run: {m.broken}" for m in found.measures if m.status == "broken"]
+        raise CheckError(f'View {view!r} is published, but: {"; ".join(failed or broken)}. See "lakejoin check {view}".', found.exit_code)

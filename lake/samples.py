@@ -25,9 +25,12 @@ class Samples:
             return None
         return {name: self._value(name, value) for name, value in row.items() if self.how == "rows" or name in key}
 
-    def text(self, message: str) -> str:
-        """A message of Spark's, which quotes values of the data, without them unless rows may be shown."""
-        return message if self.how == "rows" and not self.sensitive else re.sub(r"'[^']*'|\"[^\"]*\"", "'...'", message)
+    def text(self, message: str, known: Collection[object] = ()) -> str:
+        """A message of Spark's, which quotes values of the data, without them unless rows may be shown. `known`: what a user wrote."""
+        if self.how == "rows" and not self.sensitive:
+            return message
+        words = {str(word) for word in known}
+        return re.sub(r"'[^']*'|\"[^\"]*\"", lambda found: found[0] if found[0][1:-1] in words else "'...'", message)
 
     def _value(self, name: str, value: Any) -> Any:
         if value is None or name.lower() not in {column.lower() for column in self.sensitive}:

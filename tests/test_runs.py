@@ -191,7 +191,7 @@ def test_a_view_that_is_not_exact_fails_the_run_that_checks(group: TestLake, mon
     monkeypatch.setattr(lakehouse.verify, "from_scratch", lambda spark, *_: spark.sql("SELECT 1 AS id, 'x' AS s"))
     found = by_view(refreshed(group, "wrong", "bv", check=True))["bv"]
     assert (found.state, found.exit_code, found.again) == ("failed", 1, False)
-    assert "NOT exact at b@0: 0 rows missing, 1 too many" in found.error
+    assert "exactness: rows that differ from the query, 1 rows" in found.error
 
 
 def test_the_command_keeps_its_answer_and_its_error_under_the_runs_name(

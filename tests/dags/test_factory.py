@@ -55,7 +55,7 @@ def test_each_kind_of_dag_is_there_and_nothing_heavy_is_loaded(written: Written)
             "lakejoin_refresh_q20": ["refresh", "outcome"],
             "lakejoin_refresh_more": ["refresh", "outcome"],
             "lakejoin_backfill": ["plan", "backfill"],
-            "lakejoin_quality": ["verify"],
+            "lakejoin_quality": ["check"],
             "lakejoin_maintenance": ["maintain"],
             "lakejoin_realtime": ["start"],
             "lakejoin_heartbeat": ["check"],

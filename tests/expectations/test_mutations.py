@@ -1,0 +1,91 @@
+"""The algebra broken on purpose: the exactness check, which shares nothing with it, catches every one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from lake import weights
+from lake.relations.base import Relation
+from lake.relations.joins import InnerJoin, Join
+from lake.relations.leaves import Source
+from lake.relations.reading import Changes, Reading
+from tests.lakes import TestLake
+
+Mutation = Callable[[pytest.MonkeyPatch], None]
+
+
+def _terms(self: InnerJoin, reading: Reading, chosen: tuple[int, ...]) -> Changes | None:
+    """The bilinear rule with some of its three terms."""
+    left, right = (reading.changes_of(child) for child in self.children)
+    assert left is not None
+    assert right is not None
+    terms = [
+        lambda: self.run(reading, [left.frame, self.other(1, left, reading)]),
+        lambda: self.run(reading, [self.other(0, right, reading), right.frame]),
+        lambda: weights.negate(self.run(reading, [left.frame, right.frame])),
+    ]
+    return Changes(weights.add([terms[i]() for i in chosen]), None, kept=False)
+
+
+def _with_terms(*chosen: int) -> Mutation:
+    return lambda patch: patch.setattr(InnerJoin, "own_changes", lambda self, reading: _terms(self, reading, chosen))
+
+
+def _deletes_ignored(patch: pytest.MonkeyPatch) -> None:
+    right = Source.own_changes
+
+    def wrong(self: Source, reading: Reading) -> Changes | None:
+        found = right(self, reading)
+        return None if found is None else Changes(found.frame.where(F.col(weights.WEIGHT) > 0), None, kept=False)
+
+    patch.setattr(Source, "own_changes", wrong)
+
+
+def _residual_ignored(patch: pytest.MonkeyPatch) -> None:
+    right = Relation.run
+
+    def wrong(self: Relation, reading: Reading, frames: Any) -> Any:
+        if isinstance(self, Join) and frames[0].columns:
+            on = [frames[0][f"c{a.attribute}"] == frames[1][f"c{b.attribute}"] for a, b, _ in self.equi_keys]
+            sides = [weights.weighted(f).withColumnRenamed(weights.WEIGHT, f"w{i}") for i, f in enumerate(frames)]
+            joined = sides[0].join(sides[1], on[0], "inner").withColumn(weights.WEIGHT, F.col("w0") * F.col("w1"))
+            return joined.drop("w0", "w1")
+        return right(self, reading, frames)
+
+    patch.setattr(Relation, "run", wrong)
+
+
+MUTATIONS: dict[str, Mutation] = {
+    "both sides at until": _with_terms(0, 1),
+    "a term dropped": _with_terms(0, 2),
+    "the other term dropped": _with_terms(1, 2),
+    "deletes ignored": _deletes_ignored,
+    "the residual condition ignored": _residual_ignored,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_broken_algebra_is_found_by_the_exactness_check(lake: TestLake, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table("a", "SELECT * FROM VALUES (1, 10, 5), (2, 20, 5), (2, 20, 5), (3, NULL, 5) AS t(k, x, y)")
+    lake.table("b", "SELECT * FROM VALUES (1, 9, 'p'), (2, 1, 'q'), (NULL, 0, 'r') AS t(k, least, s)")
+    lake.view("v", "SELECT a.k, a.x, b.s FROM a JOIN b ON a.k = b.k AND a.x > b.least")
+    lake.refresh("v")
+    lake.sql(
+        "INSERT INTO {a} VALUES (1, 8, 5), (4, 40, 5), (2, 30, 6)",
+        "UPDATE {a} SET k = 2 WHERE k = 1",
+        "DELETE FROM {b} WHERE k = 1",
+        "INSERT INTO {b} VALUES (4, 1, 't'), (2, 25, 'u')",
+    )
+    with monkeypatch.context() as broken:
+        MUTATIONS[name](broken)
+        lake.refresh("v")
+    found = lake.open.check("v")
+    assert [f.check for f in found.open] == ["exactness"]
+    assert found.exit_code == 1
+    lake.open.rebuild("v")
+    assert lake.open.check("v").exit_code == 0

@@ -1,0 +1,66 @@
+"""The report and the Data Docs: whole, in one file each, asking nothing of any network, and showing no more than may be shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+from expectations.report import report
+from tests.lakes import TestLake
+
+
+class Fetched(HTMLParser):
+    """What a browser would fetch for a page, the ids in it, and the specifications of its plots."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.places: list[str] = []
+        self.specs: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.ids += [found["id"]] if "id" in found else []
+        self.specs += [found["data-spec"]] if "data-spec" in found else []
+        fetches = {"script": "src", "img": "src", "link": "href", "iframe": "src", "form": "action"}
+        if tag in fetches and fetches[tag] in found:
+            self.places.append(found[fetches[tag]])
+
+
+def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> None:
+    lake.table("a", "SELECT * FROM VALUES (1, 'a', 'planted-secret'), (2, 'b', NULL), (3, NULL, 'x') AS t(id, s, mail)", key=["id"])
+    lake.tables["a"]["sensitive"] = ["mail"]
+    lake.view("v", "SELECT id, s, mail FROM a WHERE id < 100", realtime=True)
+    lake.view("unbuilt", "SELECT count(*) AS n FROM a")
+    lake.others = {"samples": "rows"}
+    lake.refresh("v")
+    lake.open.on("eventual").refresh("v")
+    lake.sql("UPDATE {a} SET s = 'c' WHERE id = 2", "INSERT INTO {a} VALUES (4, 'd', NULL)")
+    lake.open.on("eventual").refresh("v")
+    lake.refresh("v")
+    with lake.as_if_published("v", "eventual"):
+        lake.spark.sql(f"UPDATE delta.`{lake.path('views')}/v__realtime` SET s = '<b>wrong</b>' WHERE id = 1")
+    lake.open.check("v")
+    text = report(lake.open, ["v", "unbuilt"])
+    page = Fetched(text)
+    assert page.places == ["data:,"]
+    assert not re.search(r"url\(\s*['\"]?https?:", text.split("<script>")[0])
+    assert {"v", "unbuilt"} <= set(page.ids)
+    shown = text.split("<script>")[0]
+    assert "✗ 1 open" in shown
+    assert "never checked" in shown
+    assert "not built yet" in shown
+    assert "planted-secret" not in shown
+    assert "<mark>&lt;b&gt;wrong&lt;/b&gt;</mark>" in shown
+    assert "<mark>a</mark>" in shown
+    specs = [json.loads(unescape(spec)) for spec in page.specs]
+    values = [value for spec in specs for drawn in spec["datasets"].values() for value in drawn]
+    assert {"class": "wrong value", "rows": 1} in [{k: v for k, v in value.items() if k in ("class", "rows")} for value in values]
+    docs = Path(lake.open.config.quality_path) / "docs"
+    for file in docs.glob("*.html"):
+        assert Fetched(file.read_text()).places == []
+        assert "http" not in file.read_text()
