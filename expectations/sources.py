@@ -14,7 +14,6 @@ from lake import Lakehouse
 from lake.deltalog import Pinned
 from lake.nodes import quoted
 from lake.samples import Samples
-from lake.tables import committed_after, feed_gap
 
 _SAMPLES = 5
 _HISTORY = 20
@@ -78,7 +77,7 @@ class Source:
     def _feed(self, head: Pinned) -> Iterator[Measure]:
         """The change feed, from where views have read it to, without gaps."""
         since = min(self.read.values(), default=head.version.number)
-        gap = feed_gap(head, since) if head.has_feed else ""
+        gap = self.lake.feed_gap(self.name, since)
         yield Measure(
             self.name,
             "source",
@@ -94,7 +93,7 @@ class Source:
 
     def _age(self, head: Pinned) -> Iterator[Measure]:
         """How old the newest commit is."""
-        newest = committed_after(head, head.version.number - 1)
+        newest = self.lake.newest_commit(self.name)
         limit = self.lake.config.tables[self.name].fresh_seconds
         yield Measure(
             self.name,

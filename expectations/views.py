@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from expectations.results import Measure, Row, Severity
 from expectations.sources import guarded
@@ -14,7 +15,7 @@ from expectations.suites import Met, Told, meets
 from lake import Lakehouse
 from lake.config import ExpectationConfig
 from lake.realtime.metrics import quantile
-from lake.results import CLASSES, WRONG
+from lake.results import CLASSES, WRONG, Differences
 from lake.samples import Samples
 from lake.texts import expectations_of
 from lake.verify import Share
@@ -81,7 +82,7 @@ class View:
             detail=f"{found.missing:,} missing, {found.surplus:,} too many, of {found.rows:,} rows compared (part {share} of the keys)",
             cause="somebody else changed the view's table, a source breaks its declared key, or Lakejoin is wrong (please report it)",
             command=f"lakejoin verify {self.name}; lakejoin rebuild {self.name}",
-            samples=tuple({"missing" if s.weight > 0 else "surplus": s.row} for s in shown),
+            samples=_side_by_side(shown),
             snapshot=dict(found.snapshot),
         )
 
@@ -165,6 +166,15 @@ class View:
         shown, key = self.shown, self.lake.key(self.name)
         self.told, found = meets(self.name, self.lake.read(self.name), asked, shown, key)
         yield from (measure_of(self.name, met) for met in found)
+
+
+def _side_by_side(found: Differences) -> tuple[dict[str, Any], ...]:
+    """Samples by their keys: the row that is missing beside the one that stands in its place."""
+    pairs: dict[str, dict[str, Any]] = {}
+    for number, sample in enumerate(found):
+        key = str([sample.row[name] for name in found.key]) if found.key else str(number)
+        pairs.setdefault(key, {})["query" if sample.weight > 0 else "view"] = sample.row
+    return tuple(pairs.values())
 
 
 def named(expectation: ExpectationConfig) -> str:

@@ -40,7 +40,7 @@ from lake.relations.reading import Limits
 from lake.results import Agreement, BackfillResult, BackfillStep, Differences, Explanation, Maintenance, RefreshResult, SourceStatus
 from lake.session import make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import Table, changes_kept, expires_in, pin_at, reason, way_of
+from lake.tables import Table, changes_kept, committed_after, expires_in, feed_gap, pin_at, reason, way_of
 from lake.texts import expectations_of
 from lake.verify import Share
 from lake.view_table import Publication, Published, deleted, open_log, publications, published, seconds_of, visible
@@ -364,6 +364,16 @@ class Lakehouse:
     def source_head(self, table: str) -> Pinned:
         """A source's newest version. Raises SourceError, also where a declared key's column is missing."""
         return table_of(self.config, table).log(self.spark).head()
+
+    def feed_gap(self, table: str, since: int) -> str:
+        """Why a source's change feed can't be read from a version on; empty where it can, or there is none. Raises SourceError."""
+        head = self.source_head(table)
+        return feed_gap(head, since) if head.has_feed else ""
+
+    def newest_commit(self, table: str) -> datetime | None:
+        """When a source was committed to last, None where its log does not say any more. Raises SourceError."""
+        head = self.source_head(table)
+        return committed_after(head, head.version.number - 1)
 
     def source_commits(self, table: str) -> list[tuple[int, float]]:
         """(version, seconds since 1970) of each commit of a source that is still in its log, oldest first. Raises SourceError."""

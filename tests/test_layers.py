@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +85,26 @@ def test_dags_import_of_the_library_only_what_needs_no_spark() -> None:
 def _imported_at_the_top(file: Path) -> set[str]:
     nodes = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ImportFrom) and node.module]
     return {node.module.removeprefix("lake.") for node in nodes if node.module and node.module.startswith("lake.")}
+
+
+EXPECTATIONS = sorted((LAKE.parent / "expectations").glob("*.py"))
+
+
+@pytest.mark.parametrize("file", EXPECTATIONS, ids=lambda file: file.stem)
+def test_checks_read_through_the_public_api(file: Path) -> None:
+    records = {"config", "errors", "results", "samples", "texts", "nodes", "session", "deltalog", "refresh", "verify", "view_table"}
+    told = {"realtime.metrics", "realtime.command"}
+    nodes = [n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.ImportFrom) and n.module]
+    found = {n.module.removeprefix("lake.") for n in nodes if n.module and n.module.startswith("lake.")}
+    assert found <= records | told
+
+
+def test_great_expectations_is_loaded_only_by_what_checks() -> None:
+    users = [f.stem for f in EXPECTATIONS if re.search(r"^(import|from) great_expectations", f.read_text(), re.MULTILINE)]
+    assert users == ["suites"]
+    modules = "lake.cli, lake.lakehouse, lake.runs, expectations.report, expectations.decisions"
+    code = f"import sys, {modules}; print('great_expectations' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)

@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dags.factory import airflow_dags
-from dags.operators import JOB, BackfillOperator, LakejoinOperator, Outcome, RefreshOperator
+from dags.operators import JOB, BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
 from dags.realtime import CheckHeartbeat, StartRealtime
 from dags.settings import Deployment
 from tests.dags.conftest import JOIN
@@ -215,3 +216,31 @@ def test_in_cluster_mode_the_workers_python_is_not_the_drivers(written: Written)
     task = airflow_dags(file)["lakejoin_refresh_v"].tasks[0]
     assert isinstance(task, RefreshOperator)
     assert (task.env_vars, task.conf, task._deploy_mode) == ({}, {"spark.x": "y"}, "cluster")
+
+
+HEARD: list[Any] = []
+
+
+def heard(event: Any) -> None:
+    """What `airflow.on_finding` names in the test below; it fails after it has heard."""
+    HEARD.append(event["event"])
+    raise RuntimeError("the chat is down")
+
+
+def test_findings_are_told_and_what_is_critical_fails_the_task_with_what_to_run(deployment: Deployment, submitted: Any) -> None:
+    airflow = deployment.config.airflow.model_copy(update={"on_finding": "tests.dags.test_operators:heard"})
+    called = replace(deployment, config=deployment.config.model_copy(update={"airflow": airflow}))
+    said = {"scope": "v", "check": "exactness", "subject": "rows", "cause": "a broken key", "command": "lakejoin rebuild v"}
+    found = [{**said, "id": "F1", "severity": "critical"}, {**said, "id": "F2", "severity": "warning"}]
+    submitted(called, {"findings": found, "events": [{"event": "opened"}, {"event": "resolved"}]}, "Error code is: 1.")
+    task = CheckOperator(task_id="check", deployment=called, command=["check", "--all"])
+    with pytest.raises(AirflowFailException, match=r"^F1 v, exactness: rows \(a broken key\). Run: lakejoin rebuild v$"):
+        task.execute(context())
+    assert HEARD == ["opened", "resolved"]
+    assert task.operator_extra_links[0].get_link(task, ti_key=None).endswith("/_lakejoin/quality/report.html")
+
+
+def test_what_the_configuration_says_of_spark_submit_may_be_said_by_a_task_as_well(written: Written) -> None:
+    submit = {"deploy_mode": "cluster", "yarn_track_via_rm_api": False}
+    deployment = Deployment.of(written({"v": {"query": JOIN, "realtime": True}}, airflow={"submit": submit}))
+    assert StartRealtime(task_id="start", deployment=deployment).command == ["realtime", "--all", "--json"]
