@@ -45,6 +45,7 @@ lint: $(VENV)/.development ## Ruff and mypy
 bench: $(VENV)/.development ## Refresh against recompute, side by side; writes benchmarks/results
 	$(BIN)/python -m benchmarks.refresh
 	$(BIN)/python -m benchmarks.changes
+	$(BIN)/python -m benchmarks.checks
 	$(BIN)/python -m benchmarks.tpch
 
 bench-realtime: $(VENV)/.development ## The real-time path at 1,000 events a second for ten minutes, and beside what else there is

@@ -15,8 +15,9 @@ import vl_convert
 from jinja2 import Environment, FileSystemLoader
 
 from expectations import plots
-from expectations.findings import Finding, findings
+from expectations.findings import Finding
 from expectations.results import QualityResults, Row
+from expectations.standing import Standing, ago, standing
 from lake import Lakehouse
 from lake.config import REPORT
 from lake.errors import LakeError
@@ -62,21 +63,24 @@ class ViewReport:
     eventual: Sequence[Publication]
     commits: Mapping[str, Sequence[tuple[int, float]]]
     rows: Sequence[Row]
-    open: Sequence[Finding]
     explanation: Explanation | None
     path: Mapping[str, Any]
     wrong: str = ""
 
     @property
+    def standing(self) -> Standing:
+        """Where it stands by its checks."""
+        return standing(self.name, self.rows)
+
+    @property
     def exact(self) -> tuple[str, str]:
         """Whether the view is exact, as far as it was looked: a state, and a sentence."""
-        last = next((r for r in reversed(self.rows) if r.check == "exactness" and r.kind == "result"), None)
-        if last is None:
-            return "unknown", f'never checked: run "lakejoin check {self.name}"'
-        part = "" if last.part in ("", "1/1") else f", part {last.part} of its keys"
-        texts = {"passed": "exact", "failed": f"{last.rows or 0:,} rows differ from the query"}
-        state = {"passed": "good", "failed": "bad"}.get(last.status, "unknown")
-        return state, f"{texts.get(last.status, f'could not be checked: {last.detail}')} ({_ago(last.time)}{part})"
+        return self.standing.state, self.standing.exact
+
+    @property
+    def open(self) -> Sequence[Finding]:
+        """What is wrong."""
+        return self.standing.open
 
     @property
     def fresh(self) -> tuple[str, str]:
@@ -84,7 +88,7 @@ class ViewReport:
         if not self.published:
             return "unknown", "not built yet"
         lag = sum(row.lag or 0 for row in self.status)
-        when = _ago(datetime.fromtimestamp(self.published[-1].committed, UTC))
+        when = ago(datetime.fromtimestamp(self.published[-1].committed, UTC))
         return ("good", f"up to date (published {when})") if lag == 0 else ("warn", f"{lag:,} versions to read (published {when})")
 
     @property
@@ -139,8 +143,7 @@ def collect(lake: Lakehouse, name: str, rows: Sequence[Row]) -> ViewReport:
         tables, status, published, eventual, commits, explanation, path, wrong = [], [], [], [], {}, None, {}, str(error)
     scopes = {name, *tables}
     own = [row for row in rows if row.scope in scopes]
-    still = [f for f in findings(own).values() if f.state != "resolved"]
-    return ViewReport(name, status, published, eventual, commits, own, still, explanation, path, wrong)
+    return ViewReport(name, status, published, eventual, commits, own, explanation, path, wrong)
 
 
 def report(lake: Lakehouse, views: Sequence[str]) -> str:
@@ -187,15 +190,6 @@ def _sample_table(title: str, samples: Sequence[Mapping[str, Any]]) -> SampleTab
             texts = ["NULL" if row.get(c) is None else str(row[c]) for c in columns]
             lines.append(Line(side, tuple(map(Cell, texts, differing))))
     return SampleTable(title, columns, tuple(lines))
-
-
-def _ago(then: datetime) -> str:
-    seconds = max(0.0, (datetime.now(UTC) - then).total_seconds())
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= size:
-            number = int(seconds // size)
-            return f"{number} {unit}{'s' if number > 1 else ''} ago"
-    return "just now"
 
 
 def _bundle() -> str:

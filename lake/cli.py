@@ -262,15 +262,19 @@ def snooze(
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
     """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
     with answering(context) as answer:
+        from expectations.standing import standings
         from lake.realtime.command import states
 
         opened = answer.lake()
         rows = working("reading the logs", lambda: opened.status(view))
-        paths = states(opened, dict.fromkeys(row.view for row in rows))
+        views = list(dict.fromkeys(row.view for row in rows))
+        paths, checked = states(opened, views), standings(opened, views)
         if as_json:
-            console.print_json([row.to_json() | {"realtime": paths.get(row.view)} for row in rows])
+            said = {name: found.to_json() for name, found in checked.items()}
+            console.print_json([row.to_json() | {"realtime": paths.get(row.view), "checks": said.get(row.view)} for row in rows])
             return
         console.print_status(rows, paths)
+        console.print_standings(checked)
 
 
 @app.command(epilog="Examples: lakejoin realtime q20 | lakejoin realtime --all --metrics-port 9090 | lakejoin realtime q20 --available-now")

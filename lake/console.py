@@ -63,6 +63,14 @@ def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any
         out.print(f"hint: {advice}", markup=False)
 
 
+def print_standings(found: Mapping[str, Any]) -> None:
+    """Of each view that was checked (expectations.standing.Standing): is it exact, and what is wrong."""
+    for view, standing in found.items():
+        out.print(f"{view}: {standing.exact}", markup=False)
+        for finding in standing.open:
+            out.print(f"  {finding}; run: {finding.command}", markup=False)
+
+
 def print_results(results: Sequence[RefreshResult], as_json: bool) -> None:
     if as_json:
         print_json([r.to_json() for r in results])

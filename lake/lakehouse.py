@@ -291,8 +291,12 @@ class Lakehouse:
         read, now, spark = maintenance.readers((self, self.on("eventual")), self.config.views), datetime.now(UTC), own_session(self.spark)
         warnings = [maintenance.warning(row) for v in views for row in maintenance.known_status(self, v)]
         found = [maintenance.maintain(spark, table, read.get(table.label, {}), now, dry_run) for table in tables]
+        quality = Table("quality_results", f"{self.config.quality_path}/quality_results", None)
+        if open_log(spark, quality) is not None:
+            found.append(maintenance.maintain(spark, quality, {}, now, dry_run))
         if not dry_run:
-            maintenance.forget_runs(spark, self.config.runs_path, now)
+            for folder in (self.config.runs_path, f"{self.config.quality_path}/validations"):
+                maintenance.forget_runs(spark, folder, now)
         return Maintenance(tuple(found), tuple(filter(None, warnings)))
 
     def in_order(self, views: Iterable[str]) -> list[str]:
