@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader
 from expectations import plots
 from expectations.findings import Finding
 from expectations.results import QualityResults, Row
-from expectations.standing import Standing, ago, standing
+from expectations.standing import Standing, ago, scopes, standing
 from lake import Lakehouse
 from lake.config import REPORT
 from lake.errors import LakeError
@@ -63,14 +63,10 @@ class ViewReport:
     eventual: Sequence[Publication]
     commits: Mapping[str, Sequence[tuple[int, float]]]
     rows: Sequence[Row]
+    standing: Standing
     explanation: Explanation | None
     path: Mapping[str, Any]
     wrong: str = ""
-
-    @property
-    def standing(self) -> Standing:
-        """Where it stands by its checks."""
-        return standing(self.name, self.rows)
 
     @property
     def exact(self) -> tuple[str, str]:
@@ -141,9 +137,9 @@ def collect(lake: Lakehouse, name: str, rows: Sequence[Row]) -> ViewReport:
         path = states(lake, [name]).get(name, {})
     except LakeError as error:
         tables, status, published, eventual, commits, explanation, path, wrong = [], [], [], [], {}, None, {}, str(error)
-    scopes = {name, *tables}
-    own = [row for row in rows if row.scope in scopes]
-    return ViewReport(name, status, published, eventual, commits, own, explanation, path, wrong)
+    own = [row for row in rows if row.scope in {name, *tables}]
+    stands = standing(name, [row for row in rows if row.scope in scopes(lake, name)])
+    return ViewReport(name, status, published, eventual, commits, own, stands, explanation, path, wrong)
 
 
 def report(lake: Lakehouse, views: Sequence[str]) -> str:

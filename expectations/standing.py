@@ -17,7 +17,7 @@ State = Literal["good", "warn", "bad", "unknown"]
 
 @dataclass(frozen=True)
 class Standing:
-    """A view's: whether it is exact, as far as it was looked, and what is wrong with it and the tables below it."""
+    """A view's: whether it is exact, as far as it was looked, and what is wrong with it and with what it reads, directly or not."""
 
     state: State
     exact: str
@@ -28,7 +28,7 @@ class Standing:
 
 
 def standing(view: str, rows: Sequence[Row]) -> Standing:
-    """By the results of checks of the view and of the tables below it, oldest first."""
+    """By the results of checks of the view and of what it reads, oldest first."""
     still = tuple(f for f in findings(rows).values() if f.state != "resolved")
     checks = [r for r in rows if r.scope == view and r.check == "exactness" and r.kind == "result"]
     if not checks:
@@ -44,12 +44,13 @@ def standing(view: str, rows: Sequence[Row]) -> Standing:
 def standings(lake: Lakehouse, views: Sequence[str]) -> dict[str, Standing]:
     """Of each view; nothing where nothing was ever checked."""
     rows = QualityResults(lake).recent()
-    return {view: standing(view, [r for r in rows if r.scope in _scopes(lake, view)]) for view in views} if rows else {}
+    return {view: standing(view, [r for r in rows if r.scope in scopes(lake, view)]) for view in views} if rows else {}
 
 
-def _scopes(lake: Lakehouse, view: str) -> set[str]:
+def scopes(lake: Lakehouse, view: str) -> set[str]:
+    """The view and what it reads, directly or not."""
     try:
-        return {view, *lake.bases_below(view)}
+        return {*lake.views_below(view), *lake.bases_below(view)}
     except LakeError:  # a view that is not valid says so where it is used
         return {view}
 
