@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from expectations import pages, suites
@@ -58,7 +60,7 @@ class Checked:
 
 
 class Checks:
-    """The checks of a lakehouse."""
+    """The checks of a lakehouse, for one run."""
 
     def __init__(self, lake: Lakehouse) -> None:
         self._lake = lake
@@ -130,25 +132,20 @@ class Checks:
         except LakeError:
             return ()
 
+    @cached_property
+    def _answers(self) -> dict[str, Mapping[str, int]]:
+        """The base tables' versions that each view answers for; of none that is not built, or that somebody else wrote."""
+        found = dict[str, Mapping[str, int]]()
+        for view in self._lake.config.views:
+            with suppress(LakeError):
+                published = self._lake.published_version(view)
+                found[view] = published[1] if published is not None else {}
+        return found
+
     def _read(self, table: str) -> dict[str, int]:
         """Up to which version each view has read a table."""
-        found = {}
-        for view in self._lake.config.views:
-            if table in self._bases(view):
-                published = guarded_version(self._lake, view)
-                if published is not None and table in published:
-                    found[view] = published[table]
-        return found
+        return {view: answers[table] for view, answers in self._answers.items() if table in answers}
 
     def _owner(self, scope: str) -> str:
         view = self._lake.config.views.get(scope)
         return view.owner or "" if view is not None else ""
-
-
-def guarded_version(lake: Lakehouse, view: str) -> Mapping[str, int] | None:
-    """The base tables' versions that a view answers for, None where that can't be known."""
-    try:
-        published = lake.published_version(view)
-    except LakeError:
-        return None
-    return published[1] if published is not None else None

@@ -437,7 +437,10 @@ class Lakehouse:
                 f"View {view!r} has to read a file that is gone: {gone} (VACUUM removed it, if nobody else did). Nothing was written. "
                 f'Run "{self._view_table(view).anew}".'
             )
-        return QueryError(f"Computing view {view!r} failed: {reason(error)}. Nothing was written. Mend the data or the query.")
+        shown, text = self.config.shown(view, self.reads(view)), reason(error)
+        if shown.how == "off" or shown.sensitive:
+            text = shown.text(text)
+        return QueryError(f"Computing view {view!r} failed: {text}. Nothing was written. Mend the data or the query.")
 
     def _since(self, view: str) -> Mapping[str, int]:
         """What the view's rows were made of, where that is known."""

@@ -137,9 +137,17 @@ def test_airflow_runs_it_all(small: TestLake, airflow: Api) -> None:
     assert small.open.verify("w").exact
 
     _a_run_that_is_cleared_goes_to_the_same_snapshot(small, airflow)
+    _checks_end_with_a_report_that_their_run_links_to(airflow)
     _a_failure_reads_as_lakejoin_says_it(airflow)
     _a_backfill_by_the_form(small, airflow)
     _a_real_time_path_is_started_and_looked_after(small, airflow)
+
+
+def _checks_end_with_a_report_that_their_run_links_to(airflow: Api) -> None:
+    run = airflow.start("lakejoin_quality")
+    assert airflow.ended("lakejoin_quality", run) == "success"
+    links = airflow.call(f"/api/v2/dags/lakejoin_quality/dagRuns/{quote(run)}/taskInstances/check/links")["extra_links"]
+    assert "can these views be trusted?" in Path(links["Report"].removeprefix("file://")).read_text()
 
 
 def _a_run_that_is_cleared_goes_to_the_same_snapshot(small: TestLake, airflow: Api) -> None:
