@@ -132,14 +132,15 @@ class CheckOperator(LakejoinOperator):
 
     def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
         """Say what is wrong; what was found is not found again by trying again."""
-        found = answer.get("findings", []) if isinstance(answer, dict) else []
+        said = answer if isinstance(answer, dict) else {}
         critical = [
             f"{f['id']} {f['scope']}, {f['check']}: {f['subject']} ({f['cause']}). Run: {f['command']}"
-            for f in found
+            for f in said.get("findings", [])
             if f["severity"] == "critical"
         ]
-        if critical:
-            raise AirflowFailException("\n".join(critical))
+        broken = [f"{c['scope']}, {c['check']} could not run: {c['broken']}" for c in said.get("checks", []) if c["status"] == "broken"]
+        if critical or broken:
+            raise AirflowFailException("\n".join([*critical, *broken]))
         super().failed(context, failure, answer)
 
 

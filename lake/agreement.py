@@ -74,6 +74,8 @@ def differing(sides: Sides) -> DataFrame:
 
 def classes(sides: Sides, where: Position, was: Callable[[], DataFrame | None]) -> tuple[Classified, ...]:
     """How many rows there are of each class, with some of them. `was`: reads `Sides.was`, where it is needed."""
+    if where == "equal" and weights.same_rows(sides.held, sides.strong if sides.truth is None else sides.truth) is not None:
+        return ()
     found = differing(sides).persist()
     try:
         surplus = found.where((F.col(_HELD) > 0) & (F.col(_WANTED) == 0))

@@ -55,7 +55,11 @@ def verify(
     key = key_of(current)
     hashed = [names[truth.columns.index(k)] for k in key if k in truth.columns] or names
     rows = share.of_rows(held.toDF(*names) if len(held.columns) == len(names) else held, hashed)
-    differing = weights.consolidate(weights.subtract(share.of_rows(truth.toDF(*names), hashed), rows)).persist()
+    wanted = share.of_rows(truth.toDF(*names), hashed)
+    alike = weights.same_rows(wanted, rows)
+    if alike is not None:
+        return Differences(view, current.stamp.snapshot, alike, 0, 0, (), key, str(share))
+    differing = weights.consolidate(weights.subtract(wanted, rows)).persist()
     try:
         weight = F.col(weights.WEIGHT)
         counts = differing.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)

@@ -72,6 +72,35 @@ def tallied(**frames: DataFrame) -> DataFrame:
     return _grouped(reduce(lambda a, b: a.unionByName(b), marked), list(frames))
 
 
+def same_rows(a: DataFrame, b: DataFrame) -> int | None:
+    """How many rows two frames have, if these are the same as multisets; None where they are not, or can't be compared this way.
+
+    Compared are the number of rows and 128 bits of sums of their hashes, one pass over each and no shuffle: different rows have the same by
+    chance with a probability of 2^-128. Hashes pass over NULLs, which are hashed as such beside the values; of NULLs inside
+    arrays and structs they would know nothing.
+    """
+    if a.schema.names != b.schema.names or not all(_hashable(f.dataType) for f in [*a.schema.fields, *b.schema.fields]):
+        return None
+    found, other = (frame.agg(*_sums(frame)).collect()[0] for frame in (a, b))
+    return int(found[0]) if tuple(found) == tuple(other) else None
+
+
+def _sums(frame: DataFrame) -> list[Column]:
+    values = [canonical(F.col(f.name), f.dataType) for f in frame.schema.fields]
+    parts = [part for value in values for part in (value, value.isNull())]
+    halves = [half for seed in (1, 2) for half in _halves(F.xxhash64(F.lit(seed), *parts))]
+    return [F.count(F.lit(1)), *[F.sum(half) for half in halves]]
+
+
+def _halves(hashed: Column) -> tuple[Column, Column]:
+    """32 bits each, so that their sums can't overflow."""
+    return hashed.bitwiseAND(F.lit(0xFFFFFFFF)), F.shiftrightunsigned(hashed, 32)
+
+
+def _hashable(data_type: T.DataType) -> bool:
+    return not isinstance(data_type, T.ArrayType | T.MapType | T.StructType | T.VariantType)
+
+
 def to_rows(frame: DataFrame, what: str) -> DataFrame:
     """Consolidated weighted rows as plain rows, each as often as its weight says.
 

@@ -145,7 +145,8 @@ def test_airflow_runs_it_all(small: TestLake, airflow: Api) -> None:
 
 def _checks_end_with_a_report_that_their_run_links_to(airflow: Api) -> None:
     run = airflow.start("lakejoin_quality")
-    assert airflow.ended("lakejoin_quality", run) == "success"
+    assert airflow.ended("lakejoin_quality", run) == "failed"
+    assert "broken, exactness could not run: View 'broken' has not been built yet" in airflow.log("lakejoin_quality", run, "check")
     links = airflow.call(f"/api/v2/dags/lakejoin_quality/dagRuns/{quote(run)}/taskInstances/check/links")["extra_links"]
     assert "can these views be trusted?" in Path(links["Report"].removeprefix("file://")).read_text()
 
