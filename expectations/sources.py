@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from expectations.results import Measure, Row
 from lake import Lakehouse
 from lake.deltalog import Pinned
+from lake.errors import LakeError, QueryError
 from lake.nodes import quoted
 from lake.samples import Samples
 
@@ -154,5 +155,6 @@ def guarded(check: Callable[[], list[Measure]], scope: str, name: str, subject: 
     try:
         return check()
     except Exception as error:  # whatever it is, the other checks go on
-        text = shown.text(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
-        return [Measure(scope, name, subject, None, "", broken=text[:500])]
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        ours = isinstance(error, LakeError) and not isinstance(error, QueryError)  # which quotes names, not values
+        return [Measure(scope, name, subject, None, "", broken=(text if ours else shown.text(text))[:500])]
