@@ -10,8 +10,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
+from lake.errors import ConfigError
+
+if find_spec("great_expectations") is None:
+    raise ConfigError('Checks need Great Expectations, which is not installed here. Run: pip install "lakejoin[quality]".')
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # read at import
 
 import great_expectations as gx
@@ -32,7 +37,6 @@ from pyspark.sql import DataFrame
 
 from expectations.results import MEASURED, Measure
 from lake.config import ExpectationConfig, nearest
-from lake.errors import ConfigError
 from lake.samples import Samples
 from lake.session import quieten
 
