@@ -7,7 +7,7 @@ SEED ?= 42
 SECONDS ?= 60
 PORT ?= 8080
 
-.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz docs lint bench bench-realtime clean lock
+.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz docs lint bench bench-large bench-realtime clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -43,10 +43,13 @@ lint: $(VENV)/.development ## Ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 bench: $(VENV)/.development ## Refresh against recompute, side by side; writes benchmarks/results
-	$(BIN)/python -m benchmarks.refresh
+	$(BIN)/python -m benchmarks.refresh --cold
 	$(BIN)/python -m benchmarks.changes
 	$(BIN)/python -m benchmarks.checks
 	$(BIN)/python -m benchmarks.tpch
+
+bench-large: $(VENV)/.development ## q20 over ten times the bids: what grows with the tables, and what does not
+	$(BIN)/python -m benchmarks.refresh --events 55000000 --views q20 --no-peers --cases "1,000 in one place" "1,000 spread"
 
 bench-realtime: $(VENV)/.development ## The real-time path at 1,000 events a second for ten minutes, and beside what else there is
 	$(BIN)/python -m benchmarks.realtime
@@ -83,6 +86,6 @@ define install
 	@$(PYTHON) lake/preflight.py
 	@{ $(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/$(1).lock \
 	  && $(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e . \
-	  && $(BIN)/python -m lake.jars; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
+	  && $(BIN)/python -m lake.jars && $(BIN)/python -m lake.startup; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
 	@touch $@
 endef

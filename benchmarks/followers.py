@@ -14,6 +14,12 @@ from pathlib import Path
 import psutil
 
 
+def family(pid: int) -> list[psutil.Process]:
+    """A process and its children. Raises psutil.NoSuchProcess where it has ended."""
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)]
+
+
 @dataclass(frozen=True)
 class Sample:
     """At `time` (seconds since 1970) the process and its children had used so many CPU seconds, and held so many bytes."""
@@ -65,8 +71,7 @@ class Follower:
     def _sample(self) -> None:
         while not self._ended.wait(1.0):
             try:
-                root = psutil.Process(self._process.pid)
-                every = [root, *root.children(recursive=True)]
+                every = family(self._process.pid)
                 cpu = sum(t.user + t.system for t in (p.cpu_times() for p in every))
                 self.samples.append(Sample(time.time(), cpu, sum(p.memory_info().rss for p in every)))
             except psutil.NoSuchProcess:

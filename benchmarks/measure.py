@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,11 @@ def measured(spark: SparkSession, work: Callable[[], object]) -> tuple[float, fl
     cpu, wall = cpu_seconds(spark), time.monotonic()
     work()
     return cpu_seconds(spark) - cpu, time.monotonic() - wall
+
+
+def medians(found: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Of what `measured` gave some times."""
+    return {"cpu": statistics.median(cpu for cpu, _ in found), "wall": statistics.median(wall for _, wall in found)}
 
 
 def save(name: str, body: Mapping[str, Any]) -> None:

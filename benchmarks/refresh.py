@@ -1,132 +1,165 @@
-"""make bench: a refresh of Nexmark q20 against the query recomputed and written, interleaved in one run.
+"""make bench: refreshes against what a user would do instead, side by side in one session, one after the other after each change.
 
-For each kind of change: medians of CPU seconds (of the whole process tree: driver, executors and Python) and wall seconds of both,
-and their ratio. Warm, as in a service that has refreshed before: some unmeasured refreshes of both kinds come first, and one
-unmeasured round of each case. Results go to benchmarks/results/refresh.json.
+Views over Nexmark's bids, auctions and persons (benchmarks/nexmark.py), changed in one place and spread, by few rows and many. Each
+change is taken up by the refresh, by the query recomputed and written, by a MERGE written by hand and (q20) by a stream-stream join. Warm:
+some changes come first that are not measured, and one of each case. Medians of CPU seconds (of the driver's process tree) and wall
+seconds. Beside them what one more refresh of the case did: Spark jobs, bytes read, seconds in jobs; the build against the query's plain
+write; the bytes of state. At the end every view and every table of a MERGE is proved.
+
+Cold (`--cold`): `lakejoin refresh` as a scheduler starts it, process by process, also after a SIGKILL in its middle.
+
+Results go to benchmarks/results/refresh.json, by number of bids, as each case ends: sizes measured earlier stay.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import statistics
+import json
 import sys
-from pathlib import Path
+from functools import partial
+from typing import Any
 
-import yaml
-from pyspark.sql import DataFrame
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import DATA, measured, save
-from examples.delta import write
-from examples.nexmark.generator import Nexmark
-from lake import Lakehouse, open_lake
+from benchmarks.cold import cold
+from benchmarks.measure import RESULTS, measured, medians, save
+from benchmarks.nexmark import CATCHING_UP, IN_PLACE, QUERIES, SPREAD, Bench, Change
+from benchmarks.peers import HandMerge, Peer, Recompute, StreamJoin
+from lake.results import RefreshResult
 
-_VIEWS = Path(__file__).parent.parent / "examples" / "nexmark" / "lakejoin.yml"
-
-
-class Bench:
-    """Bids and auctions of a given size, the view over them, and the query recomputed beside it."""
-
-    def __init__(self, events: int) -> None:
-        shutil.rmtree(DATA, ignore_errors=True)
-        config = yaml.safe_load(_VIEWS.read_text()) | {"root": str(DATA), "spark": {"spark.driver.memory": "6g"}}
-        self.lake: Lakehouse = open_lake(config)
-        self.spark = self.lake.spark
-        self.query = config["views"]["q20"]["query"]
-        stream = Nexmark()
-        for table in ("auction", "bid"):
-            rows = getattr(stream, table)(self.spark, 0, events)
-            ordered = rows.repartitionByRange(16, "id" if table == "auction" else "auction")
-            write(ordered, f"{DATA}/{table}")
-        self.bids = self.spark.read.format("delta").load(f"{DATA}/bid").count()
-        self.auctions = events // stream.epoch * stream.auctions
-
-    def change(self, kind: str, number: int, step: int) -> None:
-        """Raise about `number` bids, in one place (recent auctions) or spread over all."""
-        if number == 0:
-            return
-        table = f"delta.`{DATA}/bid`"
-        if kind == "in one place":
-            low = self.auctions * 9 // 10
-            share = max(1, round(number / (self.bids / self.auctions)))
-            where = f"auction BETWEEN {low + step * share} AND {low + (step + 1) * share - 1}"
-        else:
-            where = f"pmod(xxhash64(auction, bidder, {step}), {max(1, self.bids // number)}) = 0"
-        self.spark.sql(f"UPDATE {table} SET price = price + 1 WHERE {where}")
-
-    def recompute(self) -> None:
-        """What a user would do instead: the query written whole."""
-        self._result().write.format("delta").mode("overwrite").save(f"{DATA}/recomputed")
-
-    def query_alone(self) -> None:
-        """The query run, and its rows thrown away."""
-        self._result().write.format("noop").mode("overwrite").save()
-
-    def _result(self) -> DataFrame:
-        session = self.spark.newSession()
-        session.conf.set("spark.sql.session.timeZone", "UTC")
-        for table in ("auction", "bid"):
-            session.read.format("delta").load(f"{DATA}/{table}").createOrReplaceTempView(table)
-        return session.sql(self.query)
+Seconds = list[tuple[float, float]]
+CHANGES = (0, 100, 1_000, 10_000, 100_000, 0.01, 0.05, 0.2, 0.5)
+WARM_UP = 12
 
 
-WARM_UP = 4
-CASES = (("no change", 0), ("in one place", 1_000), ("spread", 1_000), ("spread", 50_000))
+def cases() -> list[Change]:
+    """Nothing; each number of bids in one place and spread; what is to be caught up with."""
+    placed = [Change(number, kind) for number in CHANGES[1:] for kind in (IN_PLACE, SPREAD)]
+    return [Change(0), *placed, Change(105_000, CATCHING_UP)]
 
 
-def run(events: int, rounds: int) -> list[dict[str, object]]:
-    """All cases, `rounds` times each after a warm-up, refresh and recompute taking turns."""
-    console = Console()
-    bench = Bench(events)
-    console.print(f"{bench.bids:,} bids")
-    build = measured(bench.spark, lambda: bench.lake.refresh("q20"))
-    console.print(f"build: {build[0]:.1f} CPU s, {build[1]:.1f} s")
-    results: list[dict[str, object]] = []
-    step = 0
-    for kind in ("in one place", "spread") * WARM_UP:
-        bench.change(kind, 1_000, step)
-        step += 1
-        bench.lake.refresh("q20")
-    bench.recompute()
-    for kind, number in CASES:
-        ours, theirs, read = [], [], []
-        for turn in range(rounds + 1):
-            bench.change(kind, number, step)
-            step += 1
-            outcome = []
-            mine = measured(bench.spark, lambda found=outcome: found.append(bench.lake.refresh("q20")))  # type: ignore[misc]
-            other = measured(bench.spark, bench.recompute)
-            if turn:
-                ours.append(mine)
-                theirs.append(other)
-                read.append(outcome[0].changes_read)
-        case = {"case": f"{number:,} changes {kind}" if number else kind, "changes_read": read}
-        for name, found in (("refresh", ours), ("recompute", theirs)):
-            case[f"{name}_cpu"] = statistics.median(c for c, _ in found)
-            case[f"{name}_wall"] = statistics.median(w for _, w in found)
-        results.append(case)
-        console.print(case)
-    assert bench.lake.verify("q20").exact
-    console.print(f"state: {bench.lake.state_bytes('q20')} bytes; the view is exact")
-    return results
+class Run:
+    """One size: the views built, and each case measured."""
+
+    def __init__(self, events: int, views: list[str], peers: bool, rounds: int) -> None:
+        self.bench, self.rounds, self.console = Bench(events, views), rounds, Console()
+        self.console.print(f"{self.bench.bids:,} bids")
+        self.found: dict[str, Any] = {"bids": self.bench.bids, "rounds": rounds, "views": {view: {"cases": []} for view in views}}
+        self.peers: dict[str, list[Peer]] = {view: [Recompute(self.bench, view)] for view in views}
+        self._build()
+        if peers:
+            for view in views:
+                self.peers[view] += [HandMerge(self.bench, view)] if view in HandMerge.views else []
+                self.peers[view] += [StreamJoin(self.bench, view)] if view == "q20" else []
+        self._warm_up()
+
+    def _build(self) -> None:
+        """Each view built, beside its query's plain write, the first of which is not counted."""
+        for view, (recompute,) in self.peers.items():
+            recompute.follow()
+            plain: Seconds = [measured(self.bench.spark, recompute.follow) for _ in range(2)]
+            built = measured(self.bench.spark, partial(self.bench.lake.refresh, view))
+            self.found["views"][view] |= {"build": {"cpu": built[0], "wall": built[1]}, "plain_write": medians(plain)}
+            self.console.print(f"{view}: built in {built[0]:.1f} CPU s, plain write {medians(plain)['cpu']:.1f}")
+
+    def _warm_up(self) -> None:
+        for n in range(WARM_UP):
+            self.bench.change(Change(1_000, (IN_PLACE, SPREAD)[n % 2]))
+            for view in self.peers:
+                self.bench.lake.refresh(view)
+        for peers in self.peers.values():
+            for peer in peers:
+                peer.follow()
+
+    def case(self, change: Change) -> None:
+        """One case: each round a change, then everybody in turn."""
+        names = {view: ["refresh", *(peer.name for peer in peers)] for view, peers in self.peers.items()}
+        seconds: dict[str, dict[str, Seconds]] = {view: {name: [] for name in own} for view, own in names.items()}
+        results: dict[str, RefreshResult] = {}
+        for turn in range(self.rounds + 1):
+            self.bench.change(change)
+            for view, peers in self.peers.items():
+                works = {"refresh": partial(self._refresh, view, results), **{peer.name: peer.follow for peer in peers}}
+                for name, work in works.items():
+                    took = measured(self.bench.spark, work)
+                    seconds[view][name] += [took] if turn else []
+        self.bench.change(change)
+        for view in self.peers:
+            looked = self.bench.lake.refresh(view, profile=True)
+            assert looked.profile is not None
+            case = {name: medians(found) | {"all": found} for name, found in seconds[view].items()}
+            kept = {
+                "case": str(change),
+                "number": change.number,
+                "kind": change.kind,
+                "mode": results[view].mode,
+                "reason": results[view].reason,
+            }
+            case |= {**kept, "changes_read": results[view].changes_read, "profile": looked.profile.to_json()}
+            self.found["views"][view]["cases"].append(case)
+            shown = ", ".join(f"{name} {case[name]['cpu']:.2f} CPU s {case[name]['wall']:.2f} s" for name in names[view])
+            self.console.print(f"{view}, {change}: {results[view].mode}; {shown}")
+
+    def _refresh(self, view: str, into: dict[str, RefreshResult]) -> None:
+        into[view] = self.bench.lake.refresh(view)
+
+    def prove(self) -> None:
+        """Raise AssertionError where a view, or a MERGE by hand, is not what the query gives now."""
+        for view, peers in self.peers.items():
+            self.bench.lake.refresh(view)
+            assert self.bench.lake.verify(view).exact, f"{view} is not exact"
+            self.found["views"][view]["state_bytes"] = self.bench.lake.state_bytes(view)
+            for peer in peers:
+                if isinstance(peer, HandMerge):
+                    peer.follow()
+                    assert peer.right(), f"{peer.name} of {view} is not exact"
+                if isinstance(peer, StreamJoin):
+                    self.found["views"][view]["stream_state_bytes"] = peer.state_bytes()
+        self.found["exact"] = True
+
+
+def keep(found: dict[str, Any]) -> None:
+    """Write what was measured of one size beside what is there of others."""
+    file = RESULTS / "refresh.json"
+    before = json.loads(file.read_text()).get("sizes", {}) if file.exists() else {}
+    save("refresh", {"sizes": before | {str(found["bids"]): found}})
+
+
+def show(found: dict[str, Any]) -> None:
+    """A table a view: CPU and wall seconds, and how often the refresh's CPU the recompute takes."""
+    for view, own in found["views"].items():
+        others = [n for n in ("recompute", "MERGE by hand", "stream-stream join") if n in own["cases"][0]]
+        table = Table(
+            "change", "mode", "refresh", *others, "recompute / refresh", "jobs", title=f"{view}, {found['bids']:,} bids: CPU s, s"
+        )
+        for case in own["cases"]:
+            cells = [f"{case[name]['cpu']:.2f}, {case[name]['wall']:.2f}" for name in ("refresh", *others)]
+            ratio = case["recompute"]["cpu"] / max(case["refresh"]["cpu"], 0.01)
+            table.add_row(case["case"], case["mode"], *cells, f"{ratio:.1f}", str(case["profile"]["total"]["jobs"]))
+        Console().print(table)
 
 
 def main() -> int:
-    """Print the table and write the JSON."""
+    """Print the tables and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=6_400_000, help="Nexmark events; about nine tenths are bids")
+    parser.add_argument("--events", type=int, default=5_500_000, help="Nexmark events; about nine tenths are bids")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--views", nargs="+", default=list(QUERIES), choices=list(QUERIES))
+    parser.add_argument("--cases", nargs="+", help="Only these, as they are printed: '1,000 spread' 'nothing changed' ...")
+    parser.add_argument("--no-peers", action="store_true", help="Beside the recompute nothing")
+    parser.add_argument("--cold", action="store_true", help="Also as processes of their own")
     options = parser.parse_args()
-    results = run(options.events, options.rounds)
-    table = Table("case", "refresh CPU s", "recompute CPU s", "ratio", "refresh s", "recompute s")
-    for r in results:
-        cpu, other = float(str(r["refresh_cpu"])), float(str(r["recompute_cpu"]))
-        wall, rewall = float(str(r["refresh_wall"])), float(str(r["recompute_wall"]))
-        table.add_row(str(r["case"]), f"{cpu:.1f}", f"{other:.1f}", f"1 / {other / cpu:.1f}", f"{wall:.2f}", f"{rewall:.2f}")
-    Console().print(table)
-    save("refresh", {"events": options.events, "rounds": options.rounds, "results": results})
+    run = Run(options.events, options.views, not options.no_peers, options.rounds)
+    for change in cases():
+        if options.cases is None or str(change) in options.cases:
+            run.case(change)
+            keep(run.found)
+    run.prove()
+    if options.cold:
+        run.found["cold"] = cold(run.bench, options.rounds)
+    keep(run.found)
+    show(run.found)
     return 0
 
 

@@ -13,24 +13,29 @@ import threading
 from pathlib import Path
 
 import yaml
+from pyspark.sql import SparkSession
 
 from lake.session import make_session
 
-_SETTINGS = {
-    "spark.driver.memory": "4g",
+ROCKSDB = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 
 
-def main(lake: Path, checkpoint: Path, target: Path) -> int:
-    """Run until SIGTERM."""
-    stop, spark = threading.Event(), make_session(_SETTINGS)
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+def stream_values(spark: SparkSession, lake: Path) -> None:
+    """Temp views, named as the tables: what was inserted into them, and the new values of updates, as streams."""
     for table in ("bid", "auction"):
         stream = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", "0").load(str(lake / table))
         stream.where("_change_type IN ('insert', 'update_postimage')").createOrReplaceTempView(table)
+
+
+def main(lake: Path, checkpoint: Path, target: Path) -> int:
+    """Run until SIGTERM."""
+    stop, spark = threading.Event(), make_session({"spark.driver.memory": "4g", **ROCKSDB})
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stream_values(spark, lake)
     joined = spark.sql(yaml.safe_load((lake / "lakejoin.yml").read_text())["views"]["q20"]["query"])
     writer = joined.writeStream.format("delta").option("checkpointLocation", str(checkpoint)).outputMode("append")
     query = writer.trigger(processingTime="1 second").start(str(target))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from expectations.findings import Event, Finding, events, findings
 from expectations.notices import notify
 from expectations.results import MEASURED, Measure, QualityResults, Row, row_of
 from expectations.sources import Source, guarded
+from expectations.standing import scopes
 from expectations.views import View, with_versions
 from lake import Lakehouse
 from lake.errors import LakeError
@@ -72,7 +74,10 @@ class Checks:
         order = self._lake.in_order(views)
         tables = list(dict.fromkeys(t for view in order for t in self._bases(view)))
         before = self._results.recent()
-        by_scope = {scope: [r for r in before if r.scope == scope and r.kind == "result"] for scope in [*tables, *order]}
+        by_scope = defaultdict[str, list[Row]](list)
+        for row in before:
+            if row.kind == "result":
+                by_scope[row.scope].append(row)
         found: list[Measure] = []
         told: dict[str, suites.Told] = {}
         for table in tables:
@@ -105,8 +110,8 @@ class Checks:
         readers = self.dependents()
         was, now_found = findings(before, readers), findings([*before, *rows], readers)
         changed = events(was, now_found, now)
-        scopes = {m.scope for m in found}
-        still = tuple(f for f in now_found.values() if f.state != "resolved" and f.scope in scopes)
+        checked = {m.scope for m in found}
+        still = tuple(f for f in now_found.values() if f.state != "resolved" and f.scope in checked)
         for event, finding in changed:
             logger.info("finding %s: %s", event, finding, extra={"lakejoin": {"event": "finding", "state": event, **finding.to_json()}})
         notify(self._lake.config.quality.webhook, changed)
@@ -116,15 +121,9 @@ class Checks:
         """By table or view, the views that read it, directly or not."""
         found: dict[str, list[str]] = {}
         for view in self._lake.config.views:
-            for below in self._below(view):
+            for below in scopes(self._lake, view) - {view}:
                 found.setdefault(below, []).append(view)
         return {name: tuple(views) for name, views in found.items()}
-
-    def _below(self, view: str) -> Iterable[str]:
-        try:
-            return [name for name in [*self._lake.views_below(view), *self._lake.bases_below(view)] if name != view]
-        except LakeError:  # a view that is not valid says so where it is checked
-            return ()
 
     def _bases(self, view: str) -> Sequence[str]:
         try:

@@ -47,8 +47,7 @@ class Blocking:
     def _held(self, where: str, rows: DataFrame, asked: list[ExpectationConfig]) -> list[Measure]:
         if not asked:
             return []
-        shown = self._lake.config.shown(self._view, self._lake.bases_below(self._view))
-        _, found = meets(self._view, rows, asked, shown, self._lake.definition_key(self._view))
+        _, found = meets(self._view, rows, asked, self._lake.shown(self._view), self._lake.definition_key(self._view))
         return [measure_of(self._view, met, where) for met in found]
 
     def _keep(self, failed: list[Measure], candidate: Candidate) -> None:

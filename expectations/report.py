@@ -17,13 +17,14 @@ from jinja2 import Environment, FileSystemLoader
 from expectations import plots
 from expectations.findings import Finding
 from expectations.results import QualityResults, Row
-from expectations.standing import Standing, ago, scopes, standing
+from expectations.standing import Standing, ago, of_scopes, scopes, standing
 from lake import Lakehouse
 from lake.config import REPORT
+from lake.console import path_texts
 from lake.errors import LakeError
 from lake.realtime.command import states
 from lake.results import Explanation, SourceStatus
-from lake.view_table import Publication
+from lake.view_table import Publication, of_refreshes
 
 _HERE = Path(__file__).parent
 _COMMITS = 500
@@ -115,10 +116,9 @@ class ViewReport:
         """How the real-time path is doing, empty where there is none that has said."""
         if "latency_seconds" not in self.path:
             return ""
-        late = ", ".join(f"{name} {'-' if value is None else f'{value:.1f} s'}" for name, value in self.path["latency_seconds"].items())
-        hits = ", ".join(f"{source} {rate:.0%}" for source, rate in self.path["hit_rates"].items()) or "none asked"
-        counts = f"{self.path['batches']:,} batches; latency {late}; cache hits: {hits}; {self.path['backlog_versions']:,} versions waiting"
-        return f"{self.path['state']}; {counts}"
+        texts = path_texts(self.path)
+        speed = f"latency p50 / p95 / p99 {texts['latency']}; cache hits {texts['hits'] or 'none asked'}"
+        return f"{self.path['state']}; {self.path['batches']:,} batches; {speed}; {self.path['backlog_versions']:,} versions waiting"
 
     @property
     def samples(self) -> list[SampleTable]:
@@ -131,14 +131,14 @@ def collect(lake: Lakehouse, name: str, rows: Sequence[Row]) -> ViewReport:
     try:
         tables = lake.bases_below(name)
         status, wrong = lake.status(name), ""
-        published, eventual = list(lake.history(name)), list(lake.on("eventual").history(name))
+        published, eventual = (of_refreshes(path.history(name)) for path in (lake, lake.on("eventual")))
         commits = {table: lake.source_commits(table)[-_COMMITS:] for table in tables}
         explanation = lake.explain(name)
         path = states(lake, [name]).get(name, {})
     except LakeError as error:
         tables, status, published, eventual, commits, explanation, path, wrong = [], [], [], [], {}, None, {}, str(error)
-    own = [row for row in rows if row.scope in {name, *tables}]
-    stands = standing(name, [row for row in rows if row.scope in scopes(lake, name)])
+    own = of_scopes(rows, {name, *tables})
+    stands = standing(name, of_scopes(rows, scopes(lake, name)))
     return ViewReport(name, status, published, eventual, commits, own, stands, explanation, path, wrong)
 
 

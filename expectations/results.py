@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -157,14 +157,12 @@ class QualityResults:
             return None
         return self._lake.spark.read.format("delta").load(self.path)
 
-    def recent(self, scopes: Sequence[str] | None = None) -> list[Row]:
-        """The rows of the last ninety days, oldest first; of some views and tables only."""
+    def recent(self) -> list[Row]:
+        """The rows of the last ninety days, oldest first."""
         frame = self.frame()
         if frame is None:
             return []
         found = frame.where(F.col("time") > F.lit(datetime.now(UTC) - _KEPT))
-        if scopes is not None:
-            found = found.where(F.col("scope").isin(list(scopes)))
         names = [f.name for f in fields(Row)]
         rows = [Row(**{n: r[n] for n in names}) for r in found.select(*names).collect()]
         return sorted((_utc(row) for row in rows), key=lambda row: row.time)

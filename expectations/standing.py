@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -44,7 +44,12 @@ def standing(view: str, rows: Sequence[Row]) -> Standing:
 def standings(lake: Lakehouse, views: Sequence[str]) -> dict[str, Standing]:
     """Of each view; nothing where nothing was ever checked."""
     rows = QualityResults(lake).recent()
-    return {view: standing(view, [r for r in rows if r.scope in scopes(lake, view)]) for view in views} if rows else {}
+    return {view: standing(view, of_scopes(rows, scopes(lake, view))) for view in views} if rows else {}
+
+
+def of_scopes(rows: Sequence[Row], wanted: Collection[str]) -> list[Row]:
+    """The rows of some views and tables."""
+    return [row for row in rows if row.scope in wanted]
 
 
 def scopes(lake: Lakehouse, view: str) -> set[str]:

@@ -20,7 +20,7 @@ from lake.samples import Samples
 from lake.session import own_session
 from lake.texts import expectations_of
 from lake.verify import Share
-from lake.view_table import Publication
+from lake.view_table import Publication, of_refreshes
 
 CHECK = "expectation"
 _CAUSES = {
@@ -63,7 +63,7 @@ class View:
     @property
     def shown(self) -> Samples:
         """How much of its rows may be shown."""
-        return self.lake.config.shown(self.name, self.lake.bases_below(self.name))
+        return self.lake.shown(self.name)
 
     def _exact(self) -> Iterator[Measure]:
         share = self._part()
@@ -100,7 +100,7 @@ class View:
         by_name = {c.name: c for c in found.classes}
         for name in CLASSES:
             rows = found.count(name)
-            most = limits.thresholds.get(name, 0 if name in WRONG else None)  # type: ignore[call-overload]
+            most = limits.thresholds.get(name, 0 if name in WRONG else None)
             pairs = by_name[name].samples if name in by_name else ()
             shown = partial(self.shown, key=found.key)
             samples = ({"real time": shown(row), "strong": other and shown(other)} for row, other in pairs)
@@ -122,7 +122,7 @@ class View:
             )
 
     def _convergence(self) -> Iterator[Measure]:
-        strong, eventual = (list(lake.history(self.name)) for lake in (self.lake, self.lake.on("eventual")))
+        strong, eventual = (of_refreshes(lake.history(self.name)) for lake in (self.lake, self.lake.on("eventual")))
         if not strong or not eventual:
             return
         lived, living = lifetimes(strong, eventual, datetime.now(UTC).timestamp())
@@ -165,7 +165,7 @@ class View:
         if not asked:
             return
         apart = Lakehouse(self.lake.config, own_session(self.lake.spark))  # Great Expectations makes a temporary view
-        self.told, found = meets(self.name, apart.read(self.name), asked, self.shown, apart.key(self.name))
+        self.told, found = meets(self.name, apart.read(self.name), asked, self.shown, self.lake.definition_key(self.name))
         yield from (measure_of(self.name, met) for met in found)
 
 

@@ -60,6 +60,7 @@ def refresh(
     step: Annotated[str | None, typer.Option("--step", help="In steps of so many commits or so long a time: 100, 30m, 6h, 1d.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Check each view afterwards, as lakejoin check does.")] = False,
     accept: Annotated[list[str] | None, typer.Option("--accept", help="A finding that is not to stop it this once (repeat it).")] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Show where the time went: phases, Spark jobs, generated code.")] = False,
     as_json: Json = False,
 ) -> None:
     """Bring views to the newest snapshot of their sources (or to --until); the first refresh builds them.
@@ -75,19 +76,19 @@ def refresh(
             steps = [
                 s
                 for v in opened.in_order(names)
-                for s in opened.catch_up(v, step_of(step), until_of(until), on_step=console.print_made).steps
+                for s in opened.catch_up(v, step_of(step), until_of(until), profile=profile, on_step=console.print_made).steps
             ]
             console.print_results([s.result for s in steps], as_json)
         elif len(names) > 1 or check or context.obj.run:
             from lake.runs import GroupRefresh
 
-            group = GroupRefresh(opened, names, until_of(until), check, console.print_outcome)
+            group = GroupRefresh(opened, names, until_of(until), check, console.print_outcome, profile)
             came = group.run(answer.run)
             console.print_run(came, as_json)
             if came.exit_code:
                 raise typer.Exit(came.exit_code)
         else:
-            done = working(f"refreshing {names[0]}", lambda: opened.refresh(names[0], until_of(until), accept or ()))
+            done = working(f"refreshing {names[0]}", lambda: opened.refresh(names[0], until_of(until), accept or (), profile))
             console.print_results([done], as_json)
 
 
@@ -182,9 +183,7 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
         found, failed = list[Any](), dict[str, LakeError]()
         for name in opened.config.views if all_views else [_required(view)]:
             try:
-                found.append(
-                    working(f"verifying {name}", partial(opened.verify, name)).sampled(opened.config.shown(name, opened.reads(name)))
-                )
+                found.append(working(f"verifying {name}", partial(opened.verify, name)).sampled(opened.shown(name)))
             except LakeError as error:
                 if not all_views:
                     raise

@@ -286,9 +286,9 @@ class Config(_Strict):
         common = {name: getattr(self.quality, name) for name in Limits.model_fields}
         return Limits(**{**common, **given, "thresholds": {**self.quality.thresholds, **given.get("thresholds", {})}})
 
-    def shown(self, view: str, reads: Iterable[str] = ()) -> Samples:
-        """How much of the view's rows may be shown. `reads`: the tables whose sensitive columns it may carry, under their names."""
-        tables = [self.tables[name].sensitive for name in reads if name in self.tables]
+    def shown(self, view: str, bases: Iterable[str]) -> Samples:
+        """How much of the view's rows may be shown. `bases`: the tables whose sensitive columns it may carry, under their names."""
+        tables = [self.tables[name].sensitive for name in bases]
         return Samples(self.samples, frozenset(c for columns in [self.view(view).sensitive, *tables] for c in columns))
 
     def in_realtime(self, view: str | None = None) -> list[str]:

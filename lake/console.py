@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from lake.results import BackfillResult, BackfillStep, Differences, Maintenance, RefreshResult, RunResult, SourceStatus, ViewOutcome
+if TYPE_CHECKING:  # --help needs none of it
+    from lake.results import (
+        BackfillResult,
+        BackfillStep,
+        Differences,
+        Maintenance,
+        Profile,
+        RefreshResult,
+        RunResult,
+        SourceStatus,
+        ViewOutcome,
+    )
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False, soft_wrap=True)
+_SHOWN = 0.005
+"""Seconds; a phase that took less is left out."""
 
 
 class Steps:
@@ -78,6 +91,31 @@ def print_results(results: Sequence[RefreshResult], as_json: bool) -> None:
     for r in results:
         text = f"{r.view}: {r.mode}, +{r.rows_inserted:,} -{r.rows_deleted:,} rows, now at {r.until} ({r.seconds:.1f} s)"
         out.print(text + (f"; {r.reason}" if r.reason else ""), markup=False)
+        if r.profile is not None:
+            print_profile(r.profile)
+
+
+def print_profile(profile: Profile) -> None:
+    """A line a phase, and what the driver did meanwhile."""
+    rows = [
+        [
+            p.name,
+            f"{p.seconds:.2f}",
+            str(p.jobs),
+            str(p.tasks),
+            f"{p.job_seconds:.2f}",
+            f"{p.task_cpu_seconds:.2f}",
+            f"{p.bytes_read / 1e6:.1f}",
+        ]
+        for p in (*profile.phases, profile.total)
+        if p.seconds >= _SHOWN or p.jobs
+    ]
+    print_table(["phase", "seconds", "Spark jobs", "tasks", "s in jobs", "CPU s of tasks", "MB read"], rows)
+    out.print(
+        f"Plans took {profile.rules_seconds:.2f} s of it, and compiling {profile.classes} new classes of generated code "
+        f"{profile.code_seconds:.2f} s.",
+        markup=False,
+    )
 
 
 def print_backfill(found: BackfillResult, as_json: bool) -> None:

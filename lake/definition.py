@@ -153,7 +153,7 @@ def _defined(
         key=carried.key,
         scope=scope(relation, catalyst) if relation.order_dependent and operator is None else (),
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
-        fingerprint=fingerprint(catalyst.spark, view, config, normal, shape, primary_keys),
+        fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys),
         padded=tuple(tuple(c.name for c in columns if c.attribute in group) for group in padded(tree, catalyst)),
     )
 

@@ -68,6 +68,10 @@ def _machine() -> Iterator[Finding]:
         True,
         f"{len(here)} in {preflight.jar_folder()}" if here else "not resolved yet: Spark asks Maven Central at each start",
     )
+    archive = preflight.class_archive()
+    yield Finding(
+        "Class archive", True, str(archive) if archive.exists() else "none: Spark starts slower (python -m lake.startup makes one)"
+    )
 
 
 def _lake(config: Config) -> Iterator[Finding]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from lake.config import Config, ViewConfig
+from lake.config import Config
 from lake.queries import load_function
+from lake.session import WRITTEN
+from lake.written import digest, text_of
 
 _SETTINGS = (
     "spark.sql.session.timeZone",
@@ -23,7 +24,7 @@ _SETTINGS = (
 
 def fingerprint(
     spark: SparkSession,
-    view: ViewConfig,
+    view: str,
     config: Config,
     normal: str,
     columns: Sequence[str],
@@ -31,16 +32,16 @@ def fingerprint(
 ) -> dict[str, str]:
     """What rows of the view depend on besides its sources: name → value, the long ones hashed.
 
-    `normal`: the query in normal form; `columns`: name and type of each.
+    `normal`: the query in normal form; `columns`: name and type of each. `text`, what is written of all that, is no part of what the rows
+    depend on: it says that the rest need not be asked for (lake/unchanged.py).
     """
+    settings = config.view(view)
     parts = {"query": digest(normal), "columns": digest("\n".join(columns)), "spark": spark.version}
     parts["keys"] = "; ".join(f"{t}({', '.join(k)})" for t, k in sorted(primary_keys.items()) if k)
-    if view.function is not None:
-        parts["function"] = digest(inspect.getsource(load_function(view, config)))
     parts |= {key: str(spark.conf.get(key)) for key in _SETTINGS}
+    if settings.function is not None:
+        parts["function"] = digest(inspect.getsource(load_function(settings, config)))
+    elif (session := spark.conf.get(WRITTEN, None)) is not None:  # what a function calls is written elsewhere
+        parts["text"] = text_of(view, config, list(primary_keys), session)
     legacy = {k: v for k, v in spark.conf.getAll.items() if k.startswith("spark.sql.legacy.")}
     return parts | legacy
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

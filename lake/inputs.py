@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from lake.config import HIDDEN_PREFIX, SUFFIXES, Config, PathKind
 from lake.deltalog import Pinned
 from lake.errors import ConfigError, DefinitionError, SourceError
+from lake.phases import phase
 from lake.snapshots import Snapshot, Version
 from lake.tables import Table, pin_at
 from lake.view_table import KEY, Published, published
@@ -108,6 +109,7 @@ def in_order(config: Config, views: Iterable[str], reads: Callable[[str], Sequen
     return [view for view in done if view in wanted]
 
 
+@phase("read logs")
 def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str], until: Until | Chooser) -> Inputs:
     """Capture each input of a view once: base tables at `until` (or newest), views as they are published.
 

@@ -30,18 +30,22 @@ from lake.deltafolder import Folder
 from lake.deltalog import Log, Pinned
 from lake.errors import ConfigError, ExpiredError, InternalError, KeyViolationError, LakeError, QueryError, TargetError
 from lake.inputs import Chooser, Inputs, Until, ViewPath, capture, check_named, in_order, table_of
-from lake.plan import differing
+from lake.phases import phase
+from lake.plan import differing, nothing_new
+from lake.profile import profiled
 from lake.publish import LostRaceError
 from lake.queries import named
 from lake.readable import file_gone, is_of_a_file_gone
-from lake.refresh import Gate, Refresh, limits
+from lake.refresh import Gate, Refresh, limits, result_of
 from lake.relations.cache import Cache
 from lake.relations.reading import Limits
 from lake.results import Agreement, BackfillResult, BackfillStep, Differences, Explanation, Maintenance, RefreshResult, SourceStatus
+from lake.samples import Samples
 from lake.session import make_session, own_session
 from lake.stamp import Stamp
 from lake.tables import Table, changes_kept, committed_after, expires_in, feed_gap, pin_at, reason, way_of
 from lake.texts import expectations_of
+from lake.unchanged import unchanged
 from lake.verify import Share
 from lake.view_table import Publication, Published, deleted, open_log, publications, published, seconds_of, visible
 
@@ -90,7 +94,8 @@ class Lakehouse:
     def spark(self) -> SparkSession:
         """The caller's session, or the one that Lakejoin makes."""
         if self._spark is None:
-            self._spark = make_session(self.config.spark)
+            with phase("start Spark"):
+                self._spark = make_session(self.config.spark)
         return self._spark
 
     # -- verbs ------------------------------------------------------------------------------------------------------
@@ -101,12 +106,20 @@ class Lakehouse:
             raise ConfigError(f"`consistency` is 'strong' or 'eventual', not {consistency!r}.")
         return self if self.path.kind == consistency else Lakehouse(self.config, self.spark, consistency)
 
-    def refresh(self, view: str, until: Until | Chooser = None, accept: Collection[str] = ()) -> RefreshResult:
+    def refresh(self, view: str, until: Until | Chooser = None, accept: Collection[str] = (), profile: bool = False) -> RefreshResult:
         """Bring a view to a snapshot of its sources; the first refresh builds it.
 
         `until`: {table: version} (tables not named: newest), a time (datetime or ISO text), or None for newest. `accept`: findings that
-        are not to stop it, this once. Raises LakeError with what to do; the published view is then as it was.
+        are not to stop it, this once. `profile`: say where the time went. Raises LakeError with what to do; the published view is then as
+        it was.
         """
+        if profile:
+            result, went = profiled(lambda: self._spark, lambda: self.refresh(view, until, accept))
+            return replace(result, profile=went)
+        started = time.monotonic()
+        stamp = self.unchanged(view) if until is None else None
+        if stamp is not None:
+            return self._told(result_of(nothing_new(stamp)), started)
         return self._refreshed(view, until, accept=accept)
 
     def rebuild(self, view: str, until: Until = None, accept: Collection[str] = ()) -> RefreshResult:
@@ -181,6 +194,7 @@ class Lakehouse:
         until: Until = None,
         *,
         dry_run: bool = False,
+        profile: bool = False,
         on_step: Callable[[BackfillStep], None] = lambda _: None,
     ) -> BackfillResult:
         """Bring a view that is far behind to a snapshot in steps of so many commits of its tables, or of so long a time, each published.
@@ -194,7 +208,7 @@ class Lakehouse:
         read = {table: number for table, number in stamp.snapshot.items() if table in heads} if stamp is not None else {}
         found = backfill.ahead(heads, read, until, step)
         if not dry_run:
-            found = backfill.each(found, lambda planned: self.refresh(view, planned.until), on_step)
+            found = backfill.each(found, lambda planned: self.refresh(view, planned.until, profile=profile), on_step)
         return BackfillResult(view, tuple(found), round(time.monotonic() - started, 3))
 
     def history(self, view: str) -> Iterator[Publication]:
@@ -311,11 +325,16 @@ class Lakehouse:
 
     # -- for the other rooms ------------------------------------------------------------------------------------------
 
+    def unchanged(self, view: str) -> Stamp | None:
+        """The stamp of a view that has nothing to be refreshed by, where that can be told without a JVM and none runs yet; else None."""
+        return unchanged(self.config, view) if self._spark is None and self.path.kind == "strong" else None
+
     def reads(self, view: str) -> list[str]:
         """The tables and views that a view names. Raises DefinitionError where views read each other in a cycle."""
         with self._opened(view) as state:
             if state.names is None:
-                state.names = named(state.spark, view, self.config)
+                with phase("analyse"):
+                    state.names = named(state.spark, view, self.config)
             return state.names
 
     def bases(self, views: Iterable[str]) -> list[str]:
@@ -333,9 +352,9 @@ class Lakehouse:
         """The base tables that the view reads, also through other views."""
         return self.bases(self.views_below(view))
 
-    def key(self, view: str) -> tuple[str, ...]:
-        """The columns that tell the view's rows apart; none where it has no key that a reader sees. Raises TargetError where not built."""
-        return verify.key_of(self._built(self.spark, view))
+    def shown(self, view: str) -> Samples:
+        """How much of the view's rows may be shown."""
+        return self.config.shown(view, self.bases_below(view))
 
     def definition_key(self, view: str) -> tuple[str, ...]:
         """The key that the view's definition has, whether it is built or not; none where a column of it is not among the query's."""
@@ -407,11 +426,13 @@ class Lakehouse:
                         raise
                     continue
                 except KeyViolationError as error:
-                    shown = self.config.shown(view, self.reads(view))
-                    raise error.showing(shown) from error.__cause__
+                    raise error.showing(self.shown(view)) from error.__cause__
                 except (PySparkException, Py4JJavaError) as error:
                     raise self._failed(view, error, inputs) from error
                 break
+        return self._told(result, started)
+
+    def _told(self, result: RefreshResult, started: float) -> RefreshResult:
         found = replace(result, seconds=round(time.monotonic() - started, 3))
         logger.info("refreshed", extra={"lakejoin": {"event": "refresh", **found.to_json()}})
         return found
@@ -437,7 +458,7 @@ class Lakehouse:
                 f"View {view!r} has to read a file that is gone: {gone} (VACUUM removed it, if nobody else did). Nothing was written. "
                 f'Run "{self._view_table(view).anew}".'
             )
-        shown, text = self.config.shown(view, self.reads(view)), reason(error)
+        shown, text = self.shown(view), reason(error)
         if shown.how == "off" or shown.sensitive:
             text = shown.text(text)
         return QueryError(f"Computing view {view!r} failed: {text}. Nothing was written. Mend the data or the query.")
@@ -471,7 +492,8 @@ class Lakehouse:
             self.in_order([view])
         inputs = capture(state.spark, self.path, view, names, until)
         if state.definition is None or state.seen != (inputs.schemas, inputs.primary_keys):
-            state.definition = define(state.spark, view, self.config, inputs.schemas, inputs.primary_keys)
+            with phase("analyse"):
+                state.definition = define(state.spark, view, self.config, inputs.schemas, inputs.primary_keys)
             state.seen = (inputs.schemas, inputs.primary_keys)
             state.cache = self._cache(state.definition)
         return state.definition, inputs.only(state.definition.sources)

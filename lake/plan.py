@@ -35,7 +35,7 @@ def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], unt
     interval = Interval(published.snapshot, until)
     moved, backwards = interval.moved(), interval.backwards()
     if not moved:
-        return RefreshPlan(view, "none", published.snapshot, until, "no source has a new version")
+        return nothing_new(published)
     if backwards and len(backwards) == len(moved):
         return RefreshPlan(view, "none", published.snapshot, published.snapshot, "the view is already at a newer snapshot")
     if backwards:
@@ -46,8 +46,13 @@ def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], unt
     return RefreshPlan(view, "incremental", published.snapshot, until)
 
 
+def nothing_new(published: Stamp) -> RefreshPlan:
+    """The plan for a view that is as new as its sources."""
+    return RefreshPlan(published.view, "none", published.snapshot, published.snapshot, "no source has a new version")
+
+
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """In what two fingerprints differ; the text alone is no difference."""
+    """In what two fingerprints differ; what is written, alone, is no difference."""
     return [name for name in sorted({*old, *new}) if name != "text" and old.get(name, "") != new.get(name, "")]
 
 
@@ -58,7 +63,8 @@ def check_fingerprint(view: str, old: Mapping[str, str], new: Mapping[str, str])
         return
     hashed = ("query", "columns", "function")
     shown = [f"the {n}" if n in hashed else f"{n} was {old.get(n, '')!r}, now {new.get(n, '')!r}" for n in others]
-    cause = " (its text is the same: the schema of a source changed)" if old.get("text") == new.get("text") and "query" in others else ""
+    same = "text" in old and old["text"] == new.get("text") and "query" in others
+    cause = " (it is written as it was: the schema of a source changed)" if same else ""
     raise DefinitionChangedError(
         f"The definition of view {view!r} is not the one its table was built with: {'; '.join(shown)} changed{cause}. Nothing was "
         f'written. Run "lakejoin rebuild {view}", or set `on_definition_change: rebuild`.'

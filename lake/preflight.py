@@ -54,6 +54,32 @@ def jars() -> "list[str]":
     return sorted(str(jar) for jar in jar_folder().glob("*.jar"))
 
 
+def spark_home() -> "Path":
+    """Where Spark is: SPARK_HOME, or PySpark's own folder. PySpark is not loaded for it."""
+    from importlib.util import find_spec
+
+    return Path(os.environ.get("SPARK_HOME") or find_spec("pyspark").submodule_search_locations[0])
+
+
+def class_path(resolved: "list[str]", spark: "Path") -> "list[str]":
+    """Those of the resolved jars that Spark (its home) has in no version of its own, which would come after these on the class path."""
+    own = {artifact(jar.name) for jar in spark.joinpath("jars").glob("*.jar")}
+    found = [jar for jar in resolved if artifact(Path(jar).name.partition("_")[2]) not in own | {"commons-logging"}]
+    return found if own else []  # jcl-over-slf4j stands for commons-logging
+
+
+def artifact(jar: str) -> str:
+    """A jar's name without its version."""
+    return re.sub(r"-\d[\w.+-]*\.jar$", "", jar)
+
+
+def class_archive() -> "Path":
+    """Where `make setup` keeps what the JVM has made of the classes that a refresh loads (lake/startup.py)."""
+    from importlib.metadata import version
+
+    return jar_folder() / ("classes-%s-%s.jsa" % (version("pyspark"), version("delta-spark")))
+
+
 if __name__ == "__main__":
     problems = [p for p in (python_problem(), java_problem()) if p]
     if problems:

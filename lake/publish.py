@@ -6,8 +6,7 @@ refreshes at once carry the same or a lower number than what is there, so one is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
@@ -22,13 +21,17 @@ from lake.deltalog import Log, Pinned
 from lake.edits import Edits
 from lake.errors import ConcurrencyError, InternalError, TargetError
 from lake.nodes import quoted
+from lake.phases import phase
 from lake.ranges import Ranges
 from lake.relations.reading import Reading
+from lake.session import settings
 from lake.stamp import Stamp
 from lake.tables import Table, reason
 from lake.view_table import app_id, schema
 
 ATTEMPTS = 3
+_MOST_ROWS, _FILE_ROWS = "spark.sql.files.maxRecordsPerFile", "500000"
+"""Rows of a file that a build writes, at the most, unless the session says so."""
 
 
 class LostRaceError(ConcurrencyError):
@@ -45,6 +48,7 @@ class Target:
     definition: Definition
 
 
+@phase("publish")
 def publish(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading) -> None:
     """Write the edits (None: no row changed) and the stamp in one commit.
 
@@ -89,18 +93,20 @@ def _commit(transaction: Transaction, stamp: Stamp, counts: dict[str, int]) -> N
     transaction.commit(app_id(stamp.view), stamp.number, stamp.to_json(), counts)
 
 
-def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, replace: bool = False) -> int:
+@phase("publish")
+def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, by: Sequence[str], replace: bool = False) -> int:
     """Write whole rows and the stamp in one commit: the first build, or (replace) instead of all that the table holds.
 
-    Returns how many rows were written. Raises as `publish` does.
+    `by`: the columns that the table is clustered by. Each task sorts its rows by them and cuts them into files, so that a file holds few
+    keys, and a later publish has to look into few files. Returns how many rows were written. Raises as `publish` does.
     """
     seen = Observation()
     counted = rows.observe(seen, F.count(F.lit(1)).alias("rows"))
     for attempt in range(1, ATTEMPTS + 1):
         before = target.log.head().version.number
         try:
-            with _settings(target.spark, stamp):
-                _write(target, counted, replace)
+            with settings(target.spark, _settings(target.spark, stamp)):
+                _write(target, counted, by, replace)
             _refuse_lost(target, stamp, not _carries(target, before, stamp))
             return int(seen.get["rows"])
         except (PySparkException, Py4JJavaError) as error:
@@ -150,27 +156,24 @@ def _carries(target: Target, before: int, stamp: Stamp) -> bool:
     return False
 
 
-@contextmanager
-def _settings(spark: SparkSession, stamp: Stamp) -> Iterator[None]:
-    """The commit's metadata and idempotency pair, on the view's own session only (trap 17)."""
-    values = {
+def _settings(spark: SparkSession, stamp: Stamp) -> dict[str, str]:
+    """For a write on the view's own session (trap 17): the commit's metadata and idempotency pair, and how many rows a file may have."""
+    most = spark.conf.get(_MOST_ROWS)
+    return {
         "spark.databricks.delta.commitInfo.userMetadata": stamp.to_json(),
         "spark.databricks.delta.write.txnAppId": app_id(stamp.view),
         "spark.databricks.delta.write.txnVersion": str(stamp.number),
         "spark.databricks.delta.write.txnVersion.autoReset.enabled": "false",
+        _MOST_ROWS: _FILE_ROWS if most in (None, "0") else most,
     }
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in values:
-            spark.conf.unset(key)
 
 
-def _write(target: Target, rows: DataFrame, replace: bool) -> None:
+def _write(target: Target, rows: DataFrame, by: Sequence[str], replace: bool) -> None:
     names = schema(target.definition).names
-    writer = rows.select(*[F.col(quoted(n)) for n in names]).write.format("delta").mode("overwrite" if replace else "append")
+    rows = rows.select(*[F.col(quoted(n)) for n in names])
+    if by:
+        rows = rows.sortWithinPartitions(*[F.col(quoted(n)) for n in by])
+    writer = rows.write.format("delta").mode("overwrite" if replace else "append")
     if replace:
         writer = writer.option("overwriteSchema", "true")
     if target.table.path is not None:

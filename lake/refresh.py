@@ -22,7 +22,8 @@ from lake.edits import WEIGHT, Edits, in_names, keyed, of_multiset
 from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
 from lake.inputs import Inputs, ViewPath, table_of
 from lake.nodes import quoted
-from lake.plan import RefreshPlan, check_fingerprint, plan
+from lake.phases import phase
+from lake.plan import RefreshPlan, check_fingerprint, differing, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import Target
 from lake.relations.cache import Cache
@@ -34,6 +35,7 @@ from lake.tables import PinnedSources, Table, check_identity, snapshot_of
 from lake.view_table import (
     FEED,
     Published,
+    clustered_by,
     create,
     describe,
     open_log,
@@ -73,7 +75,7 @@ class Refresh:
             return self._copied(current)
         decided = self._decided(current)
         if decided.mode == "none" and self.instead is None:
-            return _result(decided)
+            return result_of(decided)
         if current is None:
             create(self.spark, self.table, self._view, self.definition)
             current = published(self.spark, self.table)
@@ -112,13 +114,13 @@ class Refresh:
         target = Target(self.spark, self.table, current.pinned.log, definition)
         number, base = current.next_number, current.pinned.version.number
         stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy")
-        rows = publish.publish_rows(target, stamp, strong.pinned.rows(), replace=True)
-        return _result(RefreshPlan(definition.view, "copy", None, stamp.snapshot, "the rows of the strong path"), rows)
+        rows = publish.publish_rows(target, stamp, strong.pinned.rows(), clustered_by(self._view, definition), replace=True)
+        return result_of(RefreshPlan(definition.view, "copy", None, stamp.snapshot, "the rows of the strong path"), rows)
 
     def _decided(self, current: Published | None) -> RefreshPlan:
         definition, until = self.definition, snapshot_of(self.inputs.pins)
         stamp = current.stamp if current else None
-        edited = stamp is not None and dict(stamp.fingerprint) != dict(definition.fingerprint)
+        edited = stamp is not None and bool(differing(stamp.fingerprint, definition.fingerprint))
         rebuild = self.rebuild or (edited and self._view.on_definition_change == "rebuild")
         if rebuild and current is not None:
             return RefreshPlan(definition.view, "recompute", stamp.snapshot if stamp else None, until, "a rebuild was asked for")
@@ -127,6 +129,7 @@ class Refresh:
             check_identity(self.inputs.tables[source], self.inputs.pins[source], version)
         return decided
 
+    @phase("compute")
     def _computed(self, current: Published, decided: RefreshPlan) -> RefreshResult:
         definition = self.definition
         since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
@@ -186,7 +189,7 @@ class Refresh:
             new, old = (view_changes.held(definition, p.rows()) for p in (rows, current.pinned))
             changed = reading.keep(weights.consolidate(weights.subtract(new, old)))
             if changed is None and current.stamp is not None and current.stamp.snapshot == until:
-                return _result(replace(decided, mode="none", reason="the view holds the same rows"))
+                return result_of(replace(decided, mode="none", reason="the view holds the same rows"))
             target = Target(self.spark, self.table, current.pinned.log, definition)
             return self._published(target, self._stamp(current, decided), reading, decided, changed.frame if changed else None)
 
@@ -195,22 +198,20 @@ class Refresh:
         definition = self.definition
         if frame is None:
             publish.publish(target, stamp, None, reading)
-            return _result(decided, reading=reading)
+            return result_of(decided, reading=reading)
         rows = in_names(definition, weights.consolidate(frame))
         if self.gate is not None:
             rows = reading.keep_rows(rows).frame
-            self.gate(self._candidate(stamp, rows, reading))
+            self.gate(self._candidate(target, stamp, rows))
         edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
         publish.publish(target, stamp, edits, reading)
-        return _result(decided, edits=edits, reading=reading)
+        return result_of(decided, edits=edits, reading=reading)
 
-    def _candidate(self, stamp: Stamp, changed: DataFrame, reading: Reading) -> Candidate:
+    def _candidate(self, target: Target, stamp: Stamp, changed: DataFrame) -> Candidate:
         """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""
         names = schema(self.definition).names
         numbered = [f"{quoted(n)} AS c{i}" for i, n in enumerate(names)]
-        current = self._published_or_foreign()
-        assert current is not None
-        held = weights.weighted(current.pinned.rows().selectExpr(*numbered))
+        held = weights.weighted(target.log.head().rows().selectExpr(*numbered))
         after = weights.add([held, changed.selectExpr(*numbered, f"{WEIGHT} AS {weights.WEIGHT}")])
         whole = weights.to_rows(weights.consolidate(after), f"view {self.definition.view}").toDF(*names)
         return Candidate(self.definition.view, stamp, visible(changed.where(F.col(WEIGHT) > 0).drop(WEIGHT)), visible(whole))
@@ -220,8 +221,8 @@ class Refresh:
         if self.gate is not None:
             rows = reading.keep_rows(rows).frame
             self.gate(Candidate(self.definition.view, stamp, visible(rows), visible(rows)))
-        inserted = publish.publish_rows(target, stamp, rows, replace=whole)
-        return _result(decided, inserted)
+        inserted = publish.publish_rows(target, stamp, rows, clustered_by(self._view, self.definition), replace=whole)
+        return result_of(decided, inserted)
 
     def _replaced(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> RefreshResult:
         # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
@@ -298,7 +299,8 @@ def limits(view: ViewConfig, definition: Definition, inputs: Inputs, current: Pu
     return Limits(whole, whole if read >= estimate.SMALL else 0, view.recompute_above)
 
 
-def _result(decided: RefreshPlan, inserted: int = 0, edits: Edits | None = None, reading: Reading | None = None) -> RefreshResult:
+def result_of(decided: RefreshPlan, inserted: int = 0, edits: Edits | None = None, reading: Reading | None = None) -> RefreshResult:
+    """What a refresh that went as it was decided answers; its seconds are the caller's to count."""
     recomputed = "; ".join(dict.fromkeys(reading.recomputed)) if reading is not None else ""
     updated = edits.updated if edits is not None else 0
     return RefreshResult(

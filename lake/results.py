@@ -4,15 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from lake.config import DifferenceClass
 from lake.snapshots import Snapshot
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Seconds of a phase, those of them in Spark jobs, the CPU seconds of their tasks, how many there were, and bytes that they read."""
+
+    name: str
+    seconds: float
+    jobs: int = 0
+    tasks: int = 0
+    job_seconds: float = 0.0
+    task_cpu_seconds: float = 0.0
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One refresh, or several. `rules_seconds`: of analysing and optimising plans (within the phases); `code_seconds`: of compiling
+    generated code, so many `classes`. No JVM, no metrics: only the phases have seconds then."""
+
+    phases: tuple[Phase, ...]
+    rules_seconds: float = 0.0
+    code_seconds: float = 0.0
+    classes: int = 0
+
+    @property
+    def total(self) -> Phase:
+        """All phases together."""
+        numbers = [asdict(phase) for phase in self.phases]
+        return Phase("all", **{name: sum(n[name] for n in numbers) for name in numbers[0] if name != "name"})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"total": asdict(self.total)}
 
 
 @dataclass(frozen=True)
 class RefreshResult:
     """What a refresh did. Rows are counted in the view's own terms; an updated row of a keyed view counts as one deleted
-    and one inserted, and once more in `rows_updated`. `seconds`: wall-clock time of the whole refresh."""
+    and one inserted, and once more in `rows_updated`. `seconds`: wall-clock time of the whole refresh; `profile`: where they went, if
+    asked for."""
 
     view: str
     since: Snapshot | None
@@ -24,9 +59,12 @@ class RefreshResult:
     seconds: float
     reason: str = ""
     changes_read: int | None = None
+    profile: Profile | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"since": dict(self.since) if self.since else None, "until": dict(self.until)}
+        said = asdict(self) | {"since": dict(self.since) if self.since else None, "until": dict(self.until)}
+        del said["profile"]
+        return said | ({"profile": self.profile.to_json()} if self.profile is not None else {})
 
 
 @dataclass(frozen=True)
@@ -153,9 +191,9 @@ class Differences:
 
 Position = Literal["equal", "ahead", "behind", "undecidable"]
 """Where the real-time path is, seen from the strong one; undecidable: ahead of some tables and behind others, or it can't be known."""
-WRONG = ("duplicate", "left_over", "missed_delete", "lost_padded", "lost", "wrong_value")
+CLASSES: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
+WRONG = tuple(name for name in CLASSES if name not in ("ahead", "behind", "undecidable"))
 """The classes of differences that are errors; what they mean is said in lake/agreement.py."""
-CLASSES = ("ahead", "behind", "undecidable", *WRONG)
 
 
 @dataclass(frozen=True)

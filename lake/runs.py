@@ -22,9 +22,12 @@ from lake.config import run_file
 from lake.deltafolder import Folder
 from lake.errors import CheckError, ExpiredError, LakeError, SourceError, TargetError
 from lake.failures import passing
-from lake.inputs import Until, check_named, versions_at
+from lake.inputs import Until, check_named, in_order, versions_at
 from lake.lakehouse import Lakehouse
+from lake.plan import nothing_new
+from lake.refresh import result_of
 from lake.results import RunResult, ViewOutcome
+from lake.stamp import Stamp
 
 
 class Run:
@@ -59,16 +62,19 @@ class Run:
 @dataclass(frozen=True)
 class GroupRefresh:
     """Several views refreshed together. `until`: where to, of base tables (newest where not named), decided at a run's first try; `check`:
-    verify each; `on_view`: told of each."""
+    verify each; `on_view`: told of each; `profile`: say of each refresh where its time went."""
 
     lake: Lakehouse
     views: Sequence[str]
     until: Until
     check: bool
     on_view: Callable[[ViewOutcome], None]
+    profile: bool = False
 
     def run(self, run: Run | None = None) -> RunResult:
         """Refresh each view. Raises LakeError where the snapshot can't be had; what stops one view is in its outcome."""
+        if run is None and self.until is None and not (self.check or self.profile) and (nothing := self._nothing()) is not None:
+            return nothing
         order = self.lake.in_order(self.views)
         pin = run.pinned(lambda: self._chosen(order)) if run is not None else self._chosen(order)
         outcomes: dict[str, ViewOutcome] = {}
@@ -80,6 +86,21 @@ class GroupRefresh:
             if run is not None:
                 run.tell(found.to_json())
         return found
+
+    def _nothing(self) -> RunResult | None:
+        """The answer where no view has anything to be refreshed by, and that can be told without a JVM; else None."""
+        stamps: dict[str, Stamp] = {}
+        for view in self.views:
+            stamp = self.lake.unchanged(view)
+            if stamp is None:
+                return None
+            stamps[view] = stamp
+        order = in_order(self.lake.config, stamps, lambda view: list(stamps[view].snapshot) if view in stamps else [])
+        at = {view: dict(stamp.answers_for) for view, stamp in stamps.items()}
+        outcomes = [ViewOutcome(view, "done", at[view], at[view], result_of(nothing_new(stamps[view]))) for view in order]
+        for outcome in outcomes:
+            self.on_view(outcome)
+        return RunResult("", {table: number for found in at.values() for table, number in found.items()}, tuple(outcomes))
 
     def _chosen(self, order: Sequence[str]) -> dict[str, Any]:
         """What the run goes to, without tables that can't be read: the views on them say so, each when its turn comes."""
@@ -109,7 +130,7 @@ class GroupRefresh:
         try:
             to = self._to(view, pin["until"])
             older = [table for table, number in to.items() if number > pin["until"][table]]
-            result = self.lake.refresh(view, to)
+            result = self.lake.refresh(view, to, profile=self.profile)
             if older and result.mode == "none":
                 result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")
             if self.check:

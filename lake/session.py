@@ -14,13 +14,16 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
-from lake.preflight import jars
+from lake.preflight import class_archive, class_path, jars, spark_home
 from lake.scala import jvm_of
+from lake.written import session_of
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+WRITTEN = "spark.lakejoin.written"
+"""What a session was made of (lake/written.py), where nobody but Lakejoin had a say in it."""
+_JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
 _GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher, has started the JVM
 
 # Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
@@ -41,21 +44,33 @@ _DEFAULTS = {
 def make_session(settings: Mapping[str, str]) -> SparkSession:
     """A session with Delta, with the given settings over those of spark-submit, and these over Lakejoin's defaults."""
     builder = SparkSession.builder
-    submitted = _submitted()
+    submitted, resolved = _submitted(), jars()
+    written = {} if submitted or SparkContext._active_spark_context is not None else {WRITTEN: session_of(settings)}
+    here = [] if submitted else class_path(resolved, spark_home())
     options = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')} {settings.get(_JAVA_OPTIONS, '')}"
+    if here:
+        settings = {**settings, _CLASS_PATH: os.pathsep.join(filter(None, [*here, settings.get(_CLASS_PATH)]))}
+        options = f"{_from_archive(options)} {options}"
     settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: options.strip()})}
     if "spark.master" not in settings and "SPARK_REMOTE" not in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master("local[*]")
-    for key, value in {**_DEFAULTS, **settings}.items():
+    for key, value in {**_DEFAULTS, **settings, **written}.items():
         builder = builder.config(key, value)
     if submitted:  # its JVM runs already, with its class path and its way of logging
         return builder.config("spark.log.level", settings.get("spark.log.level", "ERROR")).getOrCreate()
-    resolved = jars()
     if resolved:
-        builder = builder.config("spark.jars", ",".join(resolved))
+        if not here or not settings.get("spark.master", "local").startswith("local"):  # executors elsewhere have no class path of ours
+            builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
     elif "spark.jars.packages" not in settings and "spark.jars" not in settings:
         builder = configure_spark_with_delta_pip(builder)
     return builder.getOrCreate()
+
+
+def _from_archive(options: str) -> str:
+    """The options with which the JVM takes classes from the archive, as far as it fits; unless another one is asked for."""
+    archive = class_archive()
+    asked = "SharedArchiveFile" in options or "ArchiveClassesAtExit" in options
+    return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable" if archive.exists() and not asked else ""
 
 
 def _submitted() -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,7 @@ from lake.deltafiles import rows_of_feed
 from lake.deltalog import Commit, Log, Pinned
 from lake.errors import ConfigError, TargetError
 from lake.nodes import quoted
+from lake.phases import phase
 from lake.stamp import Stamp
 from lake.tables import Table, reason
 from lake.weights import WEIGHT
@@ -66,6 +67,7 @@ def open_log(spark: SparkSession, table: Table) -> Log | None:
         raise TargetError(f"The table of view {table} can't be opened: {reason(error)}.") from error
 
 
+@phase("read logs")
 def published(spark: SparkSession, table: Table) -> Published | None:
     """What the view's table holds, None where there is none.
 
@@ -110,19 +112,25 @@ class Publication:
 
 
 def publications(spark: SparkSession, table: Table) -> Iterator[Publication]:
-    """The versions of the view's table that refreshes published, oldest first; none where there is no table."""
+    """The versions of the view's table with a stamp, oldest first; none where there is no table. Upkeep says the newest stamp again."""
     log = open_log(spark, table)
-    seen = 0
     for commit in log.history() if log is not None else ():
         stamp = Stamp.from_json(commit.get("userMetadata"))
-        if stamp is None or stamp.number <= seen:  # maintenance says the newest stamp again
+        if stamp is None:
             continue
-        seen = stamp.number
         counts = {name: int(n) for name, n in (commit.get("operationMetrics") or {}).items() if str(n).isdigit()}
         updated = counts.get("numTargetRowsUpdated", 0)
         inserted = counts.get("numTargetRowsInserted", counts.get("numOutputRows", 0)) + updated
         deleted = counts.get("numTargetRowsDeleted", 0) + updated
         yield Publication(int(commit["version"]), seconds_of(commit["timestamp"]), stamp, inserted, deleted)
+
+
+def of_refreshes(found: Iterable[Publication]) -> list[Publication]:
+    """Of publications, oldest first, those that a refresh made: the first with each stamp."""
+    first: dict[int, Publication] = {}
+    for publication in found:
+        first.setdefault(publication.stamp.number, publication)
+    return list(first.values())
 
 
 def seconds_of(timestamp: object) -> float:

@@ -27,7 +27,7 @@ def test_the_first_view_of_the_readme(spark: SparkSession, tmp_path: Path, monke
         spark.sql(rows).write.format("delta").options(**FEED).save(f"{tmp_path}/my_lake/{name}")
     commands = re.findall(r"^\.venv/bin/lakejoin ([^#\n]+)", text, re.MULTILINE)
     configuration = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert len(commands) == 6
+    assert len(commands) == 7
     assert configuration is not None
     for command in commands:
         found = CliRunner().invoke(app, command.split())

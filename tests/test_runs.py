@@ -171,12 +171,12 @@ def test_a_view_beside_a_view_that_it_reads_follows_that_one(group: TestLake) ->
 
 
 def test_what_may_pass_is_told_apart_from_what_has_to_be_mended(group: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(*_: Any) -> Any:
+    def lost(*_: Any, **__: Any) -> Any:
         raise ConcurrencyError("others were first")
 
     monkeypatch.setattr(group.open, "refresh", lost)
     assert by_view(refreshed(group, "raced", "bv"))["bv"].again
-    monkeypatch.setattr(group.open, "refresh", lambda *_: 1 / 0)
+    monkeypatch.setattr(group.open, "refresh", lambda *_, **__: 1 / 0)
     outcome = by_view(refreshed(group, "odd", "bv"))["bv"]
     assert (outcome.error, outcome.exit_code, outcome.again) == ("View 'bv': ZeroDivisionError: division by zero", 1, True)
     monkeypatch.undo()

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from lake import estimate
 from lake.catalyst import Catalyst
 from lake.nodes import Expression, column_name
+from lake.phases import phase
 from lake.ranges import Ranges, of_frame
 from lake.scala import Java
 
@@ -212,6 +213,7 @@ class Reading:
             self._wholes[table] = None if found is None else Changes(*found)
         return self._wholes[table]
 
+    @phase("read changes")
     def changes_of_table(self, source: str, columns: Sequence[str]) -> Changes | None:
         """A table's changes in some columns (as c0, c1, ...), read once, however often the query reads the table."""
         if (source, *columns) not in self._tables:

@@ -1,0 +1,58 @@
+"""`lakejoin refresh` as a scheduler starts it: a process each time, its CPU seconds and those of its JVM, watched from outside."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import psutil
+
+from benchmarks.followers import family
+from benchmarks.measure import medians
+from benchmarks.nexmark import CONFIG, Bench, Change
+
+_COMMAND = [sys.executable, "-m", "lake.cli", "--config", str(CONFIG), "refresh", "q20"]
+_LOOK = 0.05
+
+
+def _run(kill_after: float | None = None) -> tuple[float, float]:
+    """(CPU, wall) seconds of one command; `kill_after`: it and its JVM are killed then."""
+    started, cpu = time.monotonic(), dict[int, float]()
+    process = subprocess.Popen(_COMMAND, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None:
+        try:
+            tree = family(process.pid)
+            for one in tree:
+                times = one.cpu_times()
+                cpu[one.pid] = times.user + times.system
+            if kill_after is not None and time.monotonic() - started > kill_after:
+                for one in reversed(tree):
+                    one.send_signal(signal.SIGKILL)
+        except psutil.NoSuchProcess:
+            continue
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LOOK)
+    if kill_after is None and process.returncode:
+        raise RuntimeError(f"{' '.join(_COMMAND)} ended with {process.returncode}")
+    return sum(cpu.values()), time.monotonic() - started
+
+
+def cold(bench: Bench, rounds: int) -> dict[str, Any]:
+    """Medians of q20's refresh with nothing and with something to do, and after one that was killed in its middle. This process's own
+    session rests meanwhile."""
+    bench.lake.refresh("q20")
+    found: dict[str, list[tuple[float, float]]] = {"nothing changed": [], "1,000 in one place": [], "after SIGKILL": []}
+    for turn in range(rounds + 1):
+        nothing = _run()
+        bench.change(Change(1_000))
+        changed = _run()
+        bench.change(Change(1_000))
+        _run(kill_after=changed[1] * 0.7)
+        for name, took in zip(found, (nothing, changed, _run()), strict=True):
+            found[name] += [took] if turn else []
+    assert bench.lake.verify("q20").exact
+    return {name: {**medians(seconds), "all": seconds} for name, seconds in found.items()}

@@ -1,0 +1,67 @@
+"""What a refresh is about at each moment, noted where somebody asks for a profile of it (lake/profile.py); else for nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+Name = Literal["start Spark", "read logs", "analyse", "read changes", "compute", "publish", "other"]
+PHASES: tuple[Name, ...] = get_args(Name)
+"""In the order in which a table shows them."""
+
+
+@dataclass
+class Phases:
+    """Which phase from when to when (by `clock`: seconds since 1970). A phase within another one is taken out of it."""
+
+    clock: Callable[[], float] = time.time
+    spans: list[tuple[Name, float, float]] = field(default_factory=list)
+    _open: list[Name] = field(default_factory=lambda: ["other"])
+    _since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._since = self.clock()
+
+    def _turn(self) -> None:
+        now = self.clock()
+        self.spans.append((self._open[-1], self._since, now))
+        self._since = now
+
+    @contextmanager
+    def within(self, name: Name) -> Iterator[None]:
+        """A phase."""
+        self._turn()
+        self._open.append(name)
+        try:
+            yield
+        finally:
+            self._turn()
+            self._open.pop()
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note the phases of what is done within, in this thread."""
+        token = _noting.set(self)
+        try:
+            yield
+        finally:
+            _noting.reset(token)
+            self._turn()
+
+
+_noting: ContextVar[Phases | None] = ContextVar("phases", default=None)
+
+
+@contextmanager
+def phase(name: Name) -> Iterator[None]:
+    """A phase of a refresh; also as a decorator."""
+    noting = _noting.get()
+    if noting is None:
+        yield
+        return
+    with noting.within(name):
+        yield

@@ -1,0 +1,86 @@
+"""Where a refresh's time goes, from Spark's own metrics: `lakejoin refresh --profile`, and the benchmarks.
+
+Spark's jobs are told apart by when they were submitted; what is no job is the driver's: logs, plans, code, trips between Python and
+the JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from lake.phases import PHASES, Phases
+from lake.results import Phase, Profile
+from lake.scala import jvm_of
+
+T = TypeVar("T")
+_WAIT = 10_000
+"""Milliseconds for Spark to note what has run."""
+
+
+@dataclass(frozen=True)
+class _Counters:
+    rules: int
+    compiling: int
+    classes: int
+
+    @staticmethod
+    def of(spark: SparkSession | None) -> _Counters:
+        if spark is None:
+            return _Counters(0, 0, 0)
+        sql = jvm_of(spark).org.apache.spark.sql.catalyst
+        compiled = jvm_of(spark).org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+        rules = sql.rules.RuleExecutor.getCurrentMetrics().time()
+        return _Counters(int(rules), int(sql.expressions.codegen.CodeGenerator.compileTime()), int(compiled.getCount()))
+
+
+def profiled(running: Callable[[], SparkSession | None], work: Callable[[], T]) -> tuple[T, Profile]:
+    """Do some work, and say where the time went. `running`: Spark's session, None while there is none. What other threads do in the
+    same session meanwhile is counted as well."""
+    before, phases = _Counters.of(running()), Phases()
+    with phases.noted():
+        found = work()
+    return found, _profile(running(), phases, before)
+
+
+def _profile(spark: SparkSession | None, phases: Phases, before: _Counters) -> Profile:
+    after = _Counters.of(spark)
+    jobs = _jobs(spark, phases.spans[0][1]) if spark is not None else []
+    shown = []
+    for name in PHASES:
+        spans = [(since, until) for n, since, until in phases.spans if n == name]
+        own = [job for job in jobs if any(since <= job.submitted < until for since, until in spans)]
+        seconds, took = sum(until - since for since, until in spans), sum(job.seconds for job in own)
+        cpu, tasks, read = (sum(getattr(job, what) for job in own) for what in ("cpu", "tasks", "read"))
+        shown.append(Phase(name, round(seconds, 3), len(own), tasks, round(took, 3), round(cpu, 3), read))
+    nanos = 1e9
+    rules, code = (after.rules - before.rules) / nanos, (after.compiling - before.compiling) / nanos
+    return Profile(tuple(shown), round(rules, 3), round(code, 3), after.classes - before.classes)
+
+
+@dataclass(frozen=True)
+class _Job:
+    submitted: float
+    seconds: float
+    tasks: int
+    cpu: float
+    read: int
+
+
+def _jobs(spark: SparkSession, since: float) -> list[_Job]:
+    """The jobs that were submitted since then. Spark keeps what it knows of the last thousand."""
+    context, scala = jvm_of(spark).org.apache.spark.SparkContext.getOrCreate(), jvm_of(spark).conversions
+    context.listenerBus().waitUntilEmpty(_WAIT)
+    store, found = context.statusStore(), []
+    for job in scala.list(store.jobsList(None)):
+        submitted, ended = (at.get().getTime() / 1000 if at.isDefined() else 0.0 for at in (job.submissionTime(), job.completionTime()))
+        if submitted < since - 0.001:  # its times are in milliseconds
+            continue
+        stages = [store.lastStageAttempt(int(number)) for number in scala.list(job.stageIds())]
+        ran = [stage for stage in stages if str(stage.status().toString()) == "COMPLETE"]
+        cpu, read = sum(int(s.executorCpuTime()) for s in ran) / 1e9, sum(int(s.inputBytes()) for s in ran)
+        found.append(_Job(max(submitted, since), max(ended - submitted, 0.0), int(job.numCompletedTasks()), cpu, read))
+    return found

@@ -1,0 +1,39 @@
+"""How a view and its session are written, as one text: while it stays the same, so does the view's definition over the same tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import lake
+from lake.config import Config
+from lake.preflight import spark_home
+from lake.texts import one_query, query_text
+
+_ENVIRONMENT = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME", "TZ")
+
+
+def text_of(view: str, config: Config, names: Sequence[str], session: str | None = None) -> str:
+    """A digest of what is written of a view that reads some tables and views. `session`: `session_of` the one that it is analysed in.
+
+    Raises ConfigError where its query can't be read.
+    """
+    settings = config.view(view)
+    keys = {name: config.tables[name].primary_key for name in names if name in config.tables}
+    written = [one_query(query_text(settings, config)), settings.refresh_mode, keys, session or session_of(config.spark)]
+    return digest(json.dumps(written, sort_keys=True))
+
+
+def session_of(settings: Mapping[str, str]) -> str:
+    """A digest of what decides how a session that Lakejoin makes with some settings computes."""
+    defaults = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf", "spark-defaults.conf")
+    environment = {name: os.environ.get(name) for name in _ENVIRONMENT} | {"file": defaults.read_text() if defaults.is_file() else ""}
+    return digest(json.dumps([dict(settings), environment, version("pyspark"), lake.__version__], sort_keys=True))
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

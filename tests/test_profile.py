@@ -1,0 +1,72 @@
+"""A profile says where a refresh's time went: its numbers are held against Spark's own count of the jobs, and against the clock."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import lake.lakehouse as lakehouse
+from lake.cli import app
+from lake.phases import Phases, phase
+from tests.lakes import TestLake
+
+
+def test_a_phase_within_another_is_taken_out_of_it() -> None:
+    moments = iter([0.0, 0.01, 0.03, 0.08, 0.09, 0.1])
+    phases = Phases(lambda: next(moments))
+    with phases.noted(), phase("compute"), phase("read changes"):
+        pass
+    with phase("publish"):
+        pass  # nobody notes it any more
+    seconds = {name: sum(until - since for n, since, until in phases.spans if n == name) for name, *_ in phases.spans}
+    assert set(seconds) == {"other", "compute", "read changes"}
+    assert seconds["compute"] < 0.05 <= seconds["read changes"]
+    assert {name: round(took, 6) for name, took in seconds.items()} == {"other": 0.02, "compute": 0.03, "read changes": 0.05}
+    assert all(before[2] == after[1] for before, after in zip(phases.spans, phases.spans[1:], strict=False))
+
+
+def test_jobs_and_seconds_are_those_of_the_refresh(lake: TestLake) -> None:
+    lake.table("a", "SELECT id, id % 7 AS g FROM range(500)")
+    lake.table("b", "SELECT id, concat('n', id) AS name FROM range(7)")
+    lake.view("v", "SELECT a.id, b.name FROM a JOIN b ON a.g = b.id")
+    lake.refresh("v")
+    lake.sql("UPDATE {a} SET g = g + 1 WHERE id < 50 AND g < 6")
+    context = lake.spark.sparkContext
+    context.setJobGroup("profiled", "one refresh")
+    started = time.time()
+    try:
+        result = lake.refresh("v", profile=True)
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    wall = time.time() - started
+    assert result.mode == "incremental"
+    assert result.profile is not None
+    total, phases = result.profile.total, {p.name: p for p in result.profile.phases}
+    assert total.jobs == len(context.statusTracker().getJobIdsForGroup("profiled")) > 0
+    assert total.tasks >= total.jobs
+    assert result.seconds - 0.01 <= total.seconds <= wall + 0.01
+    assert phases["read changes"].jobs > 0
+    assert phases["publish"].jobs > 0
+    assert phases["start Spark"].seconds == 0
+    assert 0 < total.job_seconds <= total.seconds
+    assert total.bytes_read > 0
+    assert result.to_json()["profile"]["total"]["jobs"] == total.jobs
+    assert "profile" not in lake.refresh("v").to_json()
+
+
+def test_the_command_shows_it(lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table("a", "SELECT 1 AS id")
+    lake.view("v", "SELECT id FROM a")
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
+    monkeypatch.setattr(lakehouse, "make_session", lambda settings: lake.spark)
+    shown = CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "refresh", "--all", "--profile"])
+    assert shown.exit_code == 0, shown
+    assert "publish" in shown.stdout
+    assert "Spark jobs" in shown.stdout
+    again = CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "refresh", "v", "--profile", "--json"])
+    assert json.loads(again.stdout)[0]["profile"]["total"]["seconds"] > 0

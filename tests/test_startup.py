@@ -1,0 +1,51 @@
+"""Delta's jars on the class path, and the archive of classes that a JVM starts from: used where it fits, and never in the way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lake.preflight import artifact, class_archive, class_path
+
+
+def test_only_what_spark_has_in_no_version_goes_onto_its_class_path(tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    for name in ("jackson-core-2.18.2.jar", "spark-sql_2.13-4.2.0.jar"):
+        (tmp_path / "jars" / name).touch()
+    ours = [
+        "/j/com.fasterxml.jackson.core_jackson-core-2.13.5.jar",
+        "/j/io.delta_delta-spark_4.2_2.13-4.4.0.jar",
+        "/j/x_commons-logging-1.jar",
+    ]
+    assert class_path(ours, tmp_path) == ["/j/io.delta_delta-spark_4.2_2.13-4.4.0.jar"]
+    assert class_path(ours, tmp_path / "nowhere") == []
+    assert artifact("delta-spark_4.2_2.13-4.4.0.jar") == "delta-spark_4.2_2.13"
+
+
+def _started(options: str) -> subprocess.CompletedProcess[str]:
+    code = f"""
+from lake.session import make_session
+spark = make_session({{"spark.master": "local[1]", "spark.driver.extraJavaOptions": {options!r}}})
+print(spark.range(3).count(), spark._jvm.java.lang.Class.forName("io.delta.tables.DeltaTable").getClassLoader().getClass().getSimpleName())
+"""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not class_archive().exists(), reason="make setup has made no archive here")
+def test_the_archive_fits_the_class_path_of_a_session() -> None:
+    """With -Xshare:on a JVM ends at once where it can't map the archive."""
+    found = _started("-Xshare:on")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.split() == ["3", "AppClassLoader"]
+
+
+@pytest.mark.slow
+def test_another_class_path_starts_without_the_archive(tmp_path: Path) -> None:
+    """Nothing is said of it: standard output is for answers."""
+    found = _started(f"-XX:SharedArchiveFile={tmp_path / 'none.jsa'} -Xshare:auto -Xlog:disable")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.split() == ["3", "AppClassLoader"]
