@@ -44,6 +44,8 @@ lint: $(VENV)/.development ## Ruff and mypy
 
 bench: $(VENV)/.development ## Refresh against recompute, side by side; writes benchmarks/results
 	$(BIN)/python -m benchmarks.refresh --cold
+	$(BIN)/python -m benchmarks.plots refresh
+	$(BIN)/python -m benchmarks.shapes
 	$(BIN)/python -m benchmarks.changes
 	$(BIN)/python -m benchmarks.checks
 	$(BIN)/python -m benchmarks.tpch
@@ -53,7 +55,7 @@ bench-large: $(VENV)/.development ## q20 over ten times the bids: what grows wit
 
 bench-realtime: $(VENV)/.development ## The real-time path at 1,000 events a second for ten minutes, and beside what else there is
 	$(BIN)/python -m benchmarks.realtime
-	$(BIN)/python -m benchmarks.plots
+	$(BIN)/python -m benchmarks.plots realtime
 
 lock: ## Resolve setup.cfg into requirements/*.lock (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra quality -o requirements/core.lock

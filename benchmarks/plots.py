@@ -1,4 +1,4 @@
-"""Draw what benchmarks/results/realtime.json holds, for docs/realtime.md: `python -m benchmarks.plots`."""
+"""Draw what benchmarks/results/ holds: `python -m benchmarks.plots realtime` for docs/realtime.md, `refresh` for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -62,19 +62,54 @@ def rates(results: Mapping[str, Any]) -> alt.Chart:
     return _lines(values, "events a second", "seconds", "latency", "Latency by rate").mark_line(point=True)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write docs/images/realtime.svg."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", type=Path, default=RESULTS / "realtime.json")
-    parser.add_argument("--out", type=Path, default=IMAGES / "realtime.svg")
-    options = parser.parse_args(arguments)
-    results = json.loads(options.results.read_text())["results"]
+def costs(view: str, bids: int, cases: list[dict[str, Any]]) -> alt.Chart:
+    """CPU seconds by how many bids changed, both on a logarithmic scale: a refresh's, and what a user would do instead."""
+    values = []
+    for case in cases:
+        rows = case["number"] if case["number"] >= 1 else case["number"] * bids
+        for name in ("refresh", "recompute", "MERGE by hand", "stream-stream join"):
+            if rows and name in case:
+                series = f"{name}, {case['kind']}" if name == "refresh" else name
+                values.append({"x": rows, "y": case[name]["cpu"], "series": series})
+    axes = {name: getattr(alt, name.upper())(f"{name}:Q", scale=alt.Scale(type="log")) for name in ("x", "y")}
+    axes = {"x": axes["x"].title("bids changed"), "y": axes["y"].aggregate("median").title("CPU seconds")}
+    color = alt.Color("series:N", title=None, legend=alt.Legend(orient="bottom", columns=2, labelLimit=250))
+    chart = alt.Chart(alt.Data(values=values), title=f"{view}, {bids:,} bids", width=_WIDTH, height=_HEIGHT)
+    return chart.mark_line(point=True).encode(**axes, color=color)
+
+
+def of_realtime(found: Mapping[str, Any]) -> list[alt.Chart]:
+    """The charts of realtime.json."""
+    results = found["results"]
     drawn = [latency(results["steady"]), memory(results)]
     drawn += [rates(results)] if any(name.endswith("a second") for name in results) else []
-    drawn += [files(results["day"])] if "day" in results else []
-    options.out.parent.mkdir(exist_ok=True)
-    charts = alt.concat(*drawn, columns=2, background="white").resolve_scale(color="independent")
-    charts.save(str(options.out))
+    return drawn + ([files(results["day"])] if "day" in results else [])
+
+
+def of_refresh(found: Mapping[str, Any]) -> list[alt.Chart]:
+    """The charts of refresh.json: one a view and size with changes of several sizes."""
+    return [
+        costs(view, size["bids"], own["cases"])
+        for size in found["sizes"].values()
+        for view, own in size["views"].items()
+        if sum(case["number"] > 0 for case in own["cases"]) > 1
+    ]
+
+
+_OF = {"realtime": of_realtime, "refresh": of_refresh}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write docs/images/NAME.svg."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=list(_OF))
+    parser.add_argument("--results", type=Path, help="instead of benchmarks/results/NAME.json")
+    parser.add_argument("--out", type=Path, help="instead of docs/images/NAME.svg")
+    options = parser.parse_args(arguments)
+    results, out = options.results or RESULTS / f"{options.name}.json", options.out or IMAGES / f"{options.name}.svg"
+    out.parent.mkdir(exist_ok=True)
+    charts = alt.concat(*_OF[options.name](json.loads(results.read_text())), columns=2, background="white")
+    charts.resolve_scale(color="independent").save(str(out))
     return 0
 
 

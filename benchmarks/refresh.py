@@ -4,11 +4,12 @@ Views over Nexmark's bids, auctions and persons (benchmarks/nexmark.py), changed
 change is taken up by the refresh, by the query recomputed and written, by a MERGE written by hand and (q20) by a stream-stream join. Warm:
 some changes come first that are not measured, and one of each case. Medians of CPU seconds (of the driver's process tree) and wall
 seconds. Beside them what one more refresh of the case did: Spark jobs, bytes read, seconds in jobs; the build against the query's plain
-write; the bytes of state. At the end every view and every table of a MERGE is proved.
+write; the bytes of state.
 
 Cold (`--cold`): `lakejoin refresh` as a scheduler starts it, process by process, also after a SIGKILL in its middle.
 
-Results go to benchmarks/results/refresh.json, by number of bids, as each case ends: sizes measured earlier stay.
+Results go to benchmarks/results/refresh.json as each case ends, by number of bids and view: what was measured earlier stays. A case is
+`proved` where its run came to its end, at which every view and every table of a MERGE is compared with the query.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ def cases() -> list[Change]:
     """Nothing; each number of bids in one place and spread; what is to be caught up with."""
     placed = [Change(number, kind) for number in CHANGES[1:] for kind in (IN_PLACE, SPREAD)]
     return [Change(0), *placed, Change(105_000, CATCHING_UP)]
+
+
+_ORDER = [str(change) for change in cases()]
 
 
 class Run:
@@ -96,7 +100,7 @@ class Run:
                 "mode": results[view].mode,
                 "reason": results[view].reason,
             }
-            case |= {**kept, "changes_read": results[view].changes_read, "profile": looked.profile.to_json()}
+            case |= {**kept, "changes_read": results[view].changes_read, "profile": looked.profile.to_json(), "proved": False}
             self.found["views"][view]["cases"].append(case)
             shown = ", ".join(f"{name} {case[name]['cpu']:.2f} CPU s {case[name]['wall']:.2f} s" for name in names[view])
             self.console.print(f"{view}, {change}: {results[view].mode}; {shown}")
@@ -116,14 +120,22 @@ class Run:
                     assert peer.right(), f"{peer.name} of {view} is not exact"
                 if isinstance(peer, StreamJoin):
                     self.found["views"][view]["stream_state_bytes"] = peer.state_bytes()
-        self.found["exact"] = True
+            for case in self.found["views"][view]["cases"]:
+                case["proved"] = True
 
 
 def keep(found: dict[str, Any]) -> None:
-    """Write what was measured of one size beside what is there of others."""
+    """Write what was measured of one size beside what is there of others, and of cases and views that were not measured now."""
     file = RESULTS / "refresh.json"
-    before = json.loads(file.read_text()).get("sizes", {}) if file.exists() else {}
-    save("refresh", {"sizes": before | {str(found["bids"]): found}})
+    sizes = json.loads(file.read_text()).get("sizes", {}) if file.exists() else {}
+    before = sizes.get(str(found["bids"]), {})
+    views = dict(before.get("views", {}))
+    for view, own in found["views"].items():
+        now = {case["case"] for case in own["cases"]}
+        earlier = [case for case in views.get(view, {}).get("cases", []) if case["case"] not in now]
+        cases = sorted([*earlier, *own["cases"]], key=lambda case: _ORDER.index(case["case"]))
+        views[view] = views.get(view, {}) | own | {"cases": cases}
+    save("refresh", {"sizes": sizes | {str(found["bids"]): before | found | {"views": views}}})
 
 
 def show(found: dict[str, Any]) -> None:

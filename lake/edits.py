@@ -104,7 +104,7 @@ def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits
     assert definition.key is not None
     if not definition.key.declared:  # a key that follows from grouping need not be looked up where rows are only inserted
         by_key = by_key.where(removed > 0)
-    touched = Changes(by_key.select(*[F.col(quoted(k)) for k in keys], removed.alias(_WANTED)), kept.count)
+    touched = Changes(by_key.select(*[F.col(quoted(k)) for k in keys], removed.alias(_WANTED)), kept.count, kept.local)
     sought = inserted + updated + deleted if definition.key.declared else updated + deleted
     if not sought:
         return Edits(definition, new, None, {}, inserted, updated, deleted)
@@ -121,7 +121,7 @@ def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) ->
     if not deleted:
         return Edits(definition, new, None, {}, inserted, 0, 0)
     removed = kept.frame.where(weight < 0).withColumn(_WANTED, -weight).drop(WEIGHT)
-    touched = Changes(removed, kept.count)
+    touched = Changes(removed, kept.count, kept.local)
     simple = (T.IntegralType, T.DecimalType, T.DateType, T.TimestampType, T.StringType)
     names = [c.name for c in definition.columns if isinstance(c.data_type, simple)][:_PRUNING_COLUMNS]
     ranges = of_frame(removed.select(*[F.col(quoted(n)).alias(f"k{i}") for i, n in enumerate(names)]), touched.local)

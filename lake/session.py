@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from pyspark.sql import SparkSession
 from lake.errors import ConfigError
 from lake.preflight import class_archive, class_path, jars, spark_home
 from lake.scala import jvm_of
-from lake.written import session_of
+from lake.written import defaults_text, session_of
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -24,6 +25,7 @@ CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 WRITTEN = "spark.lakejoin.written"
 """What a session was made of (lake/written.py), where nobody but Lakejoin had a say in it."""
 _JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
+_OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher, has started the JVM
 
 # Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
@@ -48,6 +50,7 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     written = {} if submitted or SparkContext._active_spark_context is not None else {WRITTEN: session_of(settings)}
     here = [] if submitted else class_path(resolved, spark_home())
     options = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')} {settings.get(_JAVA_OPTIONS, '')}"
+    options = f"{collector(settings)} {options}".strip()
     if here:
         settings = {**settings, _CLASS_PATH: os.pathsep.join(filter(None, [*here, settings.get(_CLASS_PATH)]))}
         options = f"{_from_archive(options)} {options}"
@@ -64,6 +67,16 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     elif "spark.jars.packages" not in settings and "spark.jars" not in settings:
         builder = configure_spark_with_delta_pip(builder)
     return builder.getOrCreate()
+
+
+def collector(settings: Mapping[str, str]) -> str:
+    """The JVM's option for its garbage collector; empty where a user has chosen one, since a JVM of two does not start.
+
+    G1, Java's default, works beside a refresh for a tenth of its CPU seconds, for the sake of short pauses that nobody waits for here.
+    """
+    chosen = [defaults_text(), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
+    chosen += [settings.get(name, "") for name in (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions")]
+    return "" if re.search(r"-XX:\+Use\w+GC\b", " ".join(chosen)) else "-XX:+UseParallelGC"
 
 
 def _from_archive(options: str) -> str:

@@ -51,10 +51,10 @@ def _refuse_dear(relation: Relation, reading: Reading) -> None:
     operators = sum(r.looks_up and any(sizes[source] for _, source in r.sources) for r in relation.walk())
     reading.spend(estimate.begun(operators, sum(sizes.values())), f"for {operators} operators that look rows up")
     moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
-    changed = sum(changes.frame.count() if changes.count is None else changes.count for changes in moved)
+    changed = sum(changes.count or 0 for changes in moved)
     if reading.limits.share < 1 and not all(changes.local for changes in moved):
         _refuse_many(relation, changed, reading)
-    reading.spend(estimate.changed(changed), f"for {operators} operators and {changed:,} changes")
+    reading.spend(estimate.changed(operators, changed), f"for {operators} operators and {changed:,} changes")
 
 
 def _refuse_many(relation: Relation, changed: int, reading: Reading) -> None:

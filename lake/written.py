@@ -30,9 +30,14 @@ def text_of(view: str, config: Config, names: Sequence[str], session: str | None
 
 def session_of(settings: Mapping[str, str]) -> str:
     """A digest of what decides how a session that Lakejoin makes with some settings computes."""
-    defaults = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf", "spark-defaults.conf")
-    environment = {name: os.environ.get(name) for name in _ENVIRONMENT} | {"file": defaults.read_text() if defaults.is_file() else ""}
+    environment = {name: os.environ.get(name) for name in _ENVIRONMENT} | {"file": defaults_text()}
     return digest(json.dumps([dict(settings), environment, version("pyspark"), lake.__version__], sort_keys=True))
+
+
+def defaults_text() -> str:
+    """Spark's own file of settings for this machine; empty where there is none."""
+    file = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf", "spark-defaults.conf")
+    return file.read_text() if file.is_file() else ""
 
 
 def digest(text: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lake.preflight import artifact, class_archive, class_path
+from lake.session import collector
 
 
 def test_only_what_spark_has_in_no_version_goes_onto_its_class_path(tmp_path: Path) -> None:
@@ -23,6 +24,21 @@ def test_only_what_spark_has_in_no_version_goes_onto_its_class_path(tmp_path: Pa
     assert class_path(ours, tmp_path) == ["/j/io.delta_delta-spark_4.2_2.13-4.4.0.jar"]
     assert class_path(ours, tmp_path / "nowhere") == []
     assert artifact("delta-spark_4.2_2.13-4.4.0.jar") == "delta-spark_4.2_2.13"
+
+
+def test_a_collector_that_a_user_has_chosen_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that is given two does not start."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    assert collector({"spark.driver.extraJavaOptions": "-XX:+UseStringDeduplication"}) == "-XX:+UseParallelGC"
+    assert collector({"spark.driver.extraJavaOptions": "-Da=b -XX:+UseG1GC"}) == ""
+    assert collector({"spark.driver.defaultJavaOptions": "-XX:+UseZGC"}) == ""
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:+UseSerialGC\n")
+    assert collector({}) == ""
+    (tmp_path / "spark-defaults.conf").unlink()
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseShenandoahGC")
+    assert collector({}) == ""
 
 
 def _started(options: str) -> subprocess.CompletedProcess[str]:

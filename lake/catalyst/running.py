@@ -167,17 +167,25 @@ class Running(Trees):
 
         Local rows cost no job to read again, let the optimiser fold what is done to them, and are always broadcast.
         """
+        folded = self.folded(frame, limit)
+        if folded is not None:
+            return folded
         query = frame._jdf.queryExecution()
-        plan = query.optimizedPlan()
-        if plan.nodeName() == "LocalRelation" and plan.data().size() <= limit:
-            if query.analyzed().nodeName() != "LocalRelation":  # the optimiser made it, and would again in each plan to come
-                frame = self._frame(self._of_local(plan, frame.columns, plan.data()))
-            return DataFrame(frame._jdf, self.spark), int(plan.data().size())
         rows = self._first(query, limit + 1)
         if len(rows) > limit:
             return None
         data = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
-        return self._frame(self._of_local(plan, frame.columns, data)), len(rows)
+        return self._frame(self._of_local(query.optimizedPlan(), frame.columns, data)), len(rows)
+
+    def folded(self, frame: DataFrame, limit: int) -> tuple[DataFrame, int] | None:
+        """The same where the optimiser knows the rows already; None where a job would have to run for them."""
+        query = frame._jdf.queryExecution()
+        plan = query.optimizedPlan()
+        if plan.nodeName() != "LocalRelation" or plan.data().size() > limit:
+            return None
+        if query.analyzed().nodeName() != "LocalRelation":  # the optimiser made it, and would again in each plan to come
+            frame = self._frame(self._of_local(plan, frame.columns, plan.data()))
+        return DataFrame(frame._jdf, self.spark), int(plan.data().size())
 
     def _frame(self, plan: Java) -> DataFrame:
         return DataFrame(self._of_rows(self._session, plan), self.spark)

@@ -120,7 +120,7 @@ class InnerJoin(Join):
             terms.append(self.run(reading, [self.other(0, right, reading), right.frame]))
         if left is not None and right is not None:
             terms.append(weights.negate(self.run(reading, [left.frame, right.frame])))
-        return Changes(weights.add(terms), None, kept=False) if terms else None
+        return Changes(weights.add(terms), None, local=False) if terms else None
 
 
 class KeyedJoin(Join, Keyed):

@@ -64,7 +64,7 @@ class Source(Relation):
             return None
         changes = reading.catalyst.with_names(found.frame, [*[a.column for a in self._read], weights.WEIGHT])
         if self._read == self._output:
-            return Changes(changes, found.count)
+            return Changes(changes, found.count, found.local)
         return reading.keep(weights.consolidate(changes.select(*self._own, weights.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:

@@ -35,7 +35,7 @@ class Linear(Relation):
         if changes is None:
             return None
         result = self.run(reading, [changes.frame])
-        return reading.keep(result) if changes.local else Changes(result, None, kept=False)
+        return reading.keep(result) if changes.local else Changes(result, None, local=False)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Keys that can be said in terms of the child's columns are looked up there; what is left is a semi join here."""
@@ -83,7 +83,7 @@ class UnionAll(Relation):
         if not moved:
             return None
         frame = weights.add(renamed(changes.frame, child.node.output, self.output) for child, changes in moved)
-        return Changes(frame, None, kept=False)
+        return Changes(frame, None, local=False)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         frames = []

@@ -19,17 +19,17 @@ from lake.scala import Java
 
 @dataclass(frozen=True)
 class Changes:
-    """Weighted rows of one relation over the interval; `count` is known where the rows are local, on the driver.
+    """Weighted rows of one relation over the interval, and how many there are where they are `kept`; `local`: on the driver.
 
-    Where they are not `kept`, nothing has been computed yet, and reading the frame twice would compute it twice.
+    Where they are not kept, nothing has been computed yet, and reading the frame twice would compute it twice.
     """
 
     frame: DataFrame
     count: int | None
-    kept: bool = True
+    local: bool = True
 
     @property
-    def local(self) -> bool:
+    def kept(self) -> bool:
         return self.count is not None
 
 
@@ -160,8 +160,9 @@ class Reading:
     on_many: Callable[[], None] | None = None
     recomputed: list[str] = field(default_factory=list)
     spent: int = 0
-    rows_read: int | None = 0
-    """Changes of sources read so far; None where they are too many to be counted on the driver."""
+    rows_read: int = 0
+    """Changes of sources read so far."""
+    _many: bool = False
     _changes: dict[int, Changes | None] = field(default_factory=dict)
     _persisted: list[DataFrame] = field(default_factory=list)
     _wholes: dict[object, Changes | None] = field(default_factory=dict)
@@ -194,13 +195,20 @@ class Reading:
         return self._values[id(subquery), since]
 
     def keep(self, frame: DataFrame) -> Changes | None:
-        """Compute the frame once: local rows where they are few (None where there are none), else persisted."""
-        collected = self.catalyst.collected(frame, self.local_limit)
+        """Compute the frame once: local rows where they are few (None where there are none), else persisted.
+
+        Once there have been many, what is made of them is persisted before it is counted: to try for few would be to compute it twice.
+        """
+        collected = self.catalyst.folded(frame, self.local_limit) if self._many else self.catalyst.collected(frame, self.local_limit)
         if collected is None:
             self.expect_many()
-            persisted = frame.persist()
-            self._persisted.append(persisted)
-            return Changes(persisted, None)
+            frame = frame.persist()
+            self._persisted.append(frame)
+            count = frame.count()
+            if count > self.local_limit:
+                return Changes(frame, count, local=False)
+            collected = self.catalyst.collected(frame, self.local_limit)
+            assert collected is not None
         local, count = collected
         return Changes(local, count) if count else None
 
@@ -219,9 +227,7 @@ class Reading:
         if (source, *columns) not in self._tables:
             frame = self.sources.changes(source, columns)
             changes = self._tables[source, *columns] = None if frame is None else self.keep(frame)
-            if changes is not None:
-                known = self.rows_read is not None and changes.count is not None
-                self.rows_read = self.rows_read + changes.count if known else None  # type: ignore[operator]
+            self.rows_read += (changes.count or 0) if changes is not None else 0
         return self._tables[source, *columns]
 
     def looked_up(self, table: object, keys: Keys, rows: Callable[[], DataFrame], narrowed: Callable[[DataFrame], DataFrame]) -> DataFrame:
@@ -252,6 +258,7 @@ class Reading:
 
     def expect_many(self) -> None:
         """No settings for few rows from here on."""
+        self._many = True
         if self.on_many is not None:
             self.on_many()
 

@@ -28,7 +28,7 @@ def _terms(self: InnerJoin, reading: Reading, chosen: tuple[int, ...]) -> Change
         lambda: self.run(reading, [self.other(0, right, reading), right.frame]),
         lambda: weights.negate(self.run(reading, [left.frame, right.frame])),
     ]
-    return Changes(weights.add([terms[i]() for i in chosen]), None, kept=False)
+    return Changes(weights.add([terms[i]() for i in chosen]), None, local=False)
 
 
 def _with_terms(*chosen: int) -> Mutation:
@@ -40,7 +40,7 @@ def _deletes_ignored(patch: pytest.MonkeyPatch) -> None:
 
     def wrong(self: Source, reading: Reading) -> Changes | None:
         found = right(self, reading)
-        return None if found is None else Changes(found.frame.where(F.col(weights.WEIGHT) > 0), None, kept=False)
+        return None if found is None else Changes(found.frame.where(F.col(weights.WEIGHT) > 0), None, local=False)
 
     patch.setattr(Source, "own_changes", wrong)
 
