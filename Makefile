@@ -30,7 +30,7 @@ airflow: $(VENV)/.airflow ## Airflow on a small lake, with its DAGs; prints addr
 test: $(VENV)/.development ## Run all tests, two at a time
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-fast: $(VENV)/.development ## Run the fast tier (under 3 minutes on two cores)
+test-fast: $(VENV)/.development ## Run the fast tier: no kills, fuzzing, Airflow or benchmarks
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 fuzz: $(VENV)/.development ## Random queries and histories against Spark from scratch (SECONDS, SEED)

@@ -72,7 +72,7 @@ def costs(view: str, bids: int, cases: list[dict[str, Any]]) -> alt.Chart:
                 series = f"{name}, {case['kind']}" if name == "refresh" else name
                 values.append({"x": rows, "y": case[name]["cpu"], "series": series})
     axes = {name: getattr(alt, name.upper())(f"{name}:Q", scale=alt.Scale(type="log")) for name in ("x", "y")}
-    axes = {"x": axes["x"].title("bids changed"), "y": axes["y"].aggregate("median").title("CPU seconds")}
+    axes = {"x": axes["x"].axis(format="~s").title("bids changed"), "y": axes["y"].aggregate("median").title("CPU seconds")}
     color = alt.Color("series:N", title=None, legend=alt.Legend(orient="bottom", columns=2, labelLimit=250))
     chart = alt.Chart(alt.Data(values=values), title=f"{view}, {bids:,} bids", width=_WIDTH, height=_HEIGHT)
     return chart.mark_line(point=True).encode(**axes, color=color)

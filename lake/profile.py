@@ -80,14 +80,14 @@ def _jobs(spark: SparkSession, since: float) -> list[_Job]:
         submitted, ended = (at.get().getTime() / 1000 if at.isDefined() else 0.0 for at in (job.submissionTime(), job.completionTime()))
         if submitted < since - 0.001:  # its times are in milliseconds
             continue
-        stages = [_stage(store, int(number)) for number in scala.list(job.stageIds())]
+        stages = [stage_of(store, int(number)) for number in scala.list(job.stageIds())]
         ran = [stage for stage in stages if stage is not None and str(stage.status().toString()) == "COMPLETE"]
         cpu, read = sum(int(s.executorCpuTime()) for s in ran) / 1e9, sum(int(s.inputBytes()) for s in ran)
         found.append(_Job(max(submitted, since), max(ended - submitted, 0.0), int(job.numCompletedTasks()), cpu, read))
     return found
 
 
-def _stage(store: Java, number: int) -> Java | None:
+def stage_of(store: Java, number: int) -> Java | None:
     """What is known of a stage; of one that was skipped Spark may know nothing any more."""
     try:
         return store.lastStageAttempt(number)

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 import lake.lakehouse as lakehouse
 from lake.cli import app
 from lake.phases import Phases, phase
+from lake.profile import stage_of
+from lake.scala import jvm_of
 from tests.lakes import TestLake
 
 
@@ -70,3 +72,9 @@ def test_the_command_shows_it(lake: TestLake, tmp_path: Path, monkeypatch: pytes
     assert "Spark jobs" in shown.stdout
     again = CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "refresh", "v", "--profile", "--json"])
     assert json.loads(again.stdout)[0]["profile"]["total"]["seconds"] > 0
+
+
+def test_a_stage_that_spark_has_forgotten_is_no_failure(lake: TestLake) -> None:
+    """Of its stages Spark keeps the last thousand; later jobs that skip an older one still name it."""
+    store = jvm_of(lake.spark).org.apache.spark.SparkContext.getOrCreate().statusStore()
+    assert stage_of(store, 1_000_000_000) is None
