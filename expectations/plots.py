@@ -101,6 +101,17 @@ def latency(eventual: Sequence[Publication], commits: Mapping[str, Sequence[tupl
     return _plot("Real-time latency, from source commit to view commit", _told(values, "latency"), values, chart)
 
 
+def hit_rates(eventual: Sequence[Publication]) -> Plot:
+    """Of each batch and source, which share of the keys that it needed cost no read of the table."""
+    values = _newest(
+        _point(p.committed, table, round(hits / (hits + misses), 3))
+        for p in eventual
+        for table, (hits, misses) in (p.stamp.lookups or {}).items()
+    )
+    chart = _chart(values).mark_point(filled=True).encode(**_over_time("share of keys", "source"))
+    return _plot("Real-time path: share of keys found in the cache", _told(values, "share"), values, chart)
+
+
 def checks(rows: Iterable[Row]) -> Plot:
     """What came of each check, run by run."""
     values = _newest(

@@ -108,7 +108,7 @@ class ViewReport:
         """What changed over time."""
         drawn = [plots.versions(self.published, self.commits), plots.lag(self.published, self.commits), plots.refreshes(self.published)]
         if self.eventual:
-            drawn += [plots.differences(self.rows), plots.latency(self.eventual, self.commits)]
+            drawn += [plots.differences(self.rows), plots.latency(self.eventual, self.commits), plots.hit_rates(self.eventual)]
         return [*drawn, plots.checks(self.rows)]
 
     @property

@@ -147,6 +147,8 @@ class Refresh:
                     self.cache.begin(since, reading)
                     reading.cache = self.cache
                 frame = view_changes.changes(definition, publish.held(current.pinned, reading), reading)
+                if self.cache is not None:
+                    stamp = replace(stamp, lookups=self.cache.lookups_of_batch)
                 result = self._published(target, stamp, reading, decided, frame)
                 if self.cache is not None:
                     self.cache.end(decided.until)

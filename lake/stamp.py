@@ -19,7 +19,8 @@ FORMAT = 1
 @dataclass(frozen=True)
 class Stamp:
     """`base`: the version of the view's table on which the refresh was planned, -1 for its first. `base_snapshot`: where the view reads
-    other views, the base tables' versions that it answers for through them. `started`: when the refresh began, in seconds since 1970."""
+    other views, the base tables' versions that it answers for through them. `started`: when the refresh began, in seconds since 1970.
+    `lookups`, on the real-time path: by source, keys whose rows its cache had, and keys looked up in the table."""
 
     view: str
     number: int
@@ -30,6 +31,7 @@ class Stamp:
     fingerprint: Mapping[str, str]
     base_snapshot: Snapshot | None = None
     started: float | None = None
+    lookups: Mapping[str, tuple[int, int]] | None = None
 
     @property
     def answers_for(self) -> Snapshot:
@@ -52,6 +54,8 @@ class Stamp:
             body["base_snapshot"] = self.base_snapshot.to_json()
         if self.started is not None:
             body["started"] = round(self.started, 3)
+        if self.lookups:
+            body["lookups"] = {source: list(counts) for source, counts in self.lookups.items()}
         return json.dumps({"lakejoin": body}, separators=(",", ":"), sort_keys=True)
 
     @staticmethod
@@ -76,4 +80,5 @@ class Stamp:
             body["fingerprint"],
             Snapshot.from_json(body["base_snapshot"]) if "base_snapshot" in body else None,
             body.get("started"),
+            {source: (int(hits), int(misses)) for source, (hits, misses) in body["lookups"].items()} if "lookups" in body else None,
         )

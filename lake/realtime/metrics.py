@@ -73,7 +73,7 @@ class Metrics:
         self.latencies.extend(now - taken.committed for taken in step.taken)
         if cache is not None:
             self.cached_keys = len(cache)
-            self.lookups = {source: (cache.hits[source], cache.misses[source]) for source in cache.sizes}
+            self.lookups = cache.lookups
 
     def latency(self, share: float) -> float | None:
         """The latency that this share of the commits does not exceed; None before the first."""

@@ -172,6 +172,19 @@ class Cache:
     misses: Counter[str] = field(default_factory=Counter)
     _sides: dict[object, _Side | None] = field(default_factory=dict)
     _repeats: dict[object, Repeats] = field(default_factory=dict)
+    _before: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def lookups(self) -> dict[str, tuple[int, int]]:
+        """By source, how many keys were found among those kept, and how many were looked up in its table."""
+        return {source: (self.hits[source], self.misses[source]) for source in self.sizes}
+
+    @property
+    def lookups_of_batch(self) -> dict[str, tuple[int, int]]:
+        """The same since `begin`, of the sources in which there were any."""
+        before = {source: self._before.get(source, (0, 0)) for source in self.sizes}
+        found = {source: (hits - before[source][0], misses - before[source][1]) for source, (hits, misses) in self.lookups.items()}
+        return {source: counts for source, counts in found.items() if any(counts)}
 
     def __len__(self) -> int:
         return sum(len(side.rows) for side in self._sides.values() if side is not None)
@@ -180,7 +193,7 @@ class Cache:
         """Move on what is kept from `since` by this reading's changes; nothing is kept where it is of another snapshot."""
         if self.at != since:
             self.clear()
-        self.at = None
+        self.at, self._before = None, self.lookups
         for side in self._sides.values():
             if side is not None and len(side.rows):
                 self._advance(side, reading)

@@ -8,7 +8,11 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+from expectations.plots import hit_rates
 from expectations.report import report
+from lake.snapshots import Snapshot
+from lake.stamp import Stamp
+from lake.view_table import Publication
 from tests.lakes import TestLake
 
 
@@ -64,3 +68,13 @@ def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> No
     for file in docs.glob("*.html"):
         assert Fetched(file.read_text()).places == []
         assert "http" not in file.read_text()
+
+
+def test_hit_rates_are_of_each_batch_as_its_commit_says() -> None:
+    """Three of four keys, then one that had to be looked up; a batch without lookups, and one before they were noted, say nothing."""
+    seen = [{"a": (3, 1)}, {"a": (0, 1), "b": (5, 0)}, {}, None]
+    stamps = [Stamp("v", n, "r", n, Snapshot({}), "incremental", {}, lookups=lookups) for n, lookups in enumerate(seen)]
+    kept = [Stamp.from_json(stamp.to_json()) for stamp in stamps]
+    plot = hit_rates([Publication(n, n, stamp, 0, 0) for n, stamp in enumerate(kept) if stamp is not None])
+    assert [(value["series"], value["value"]) for value in plot.values] == [("a", 0.75), ("a", 0), ("b", 1)]
+    assert "a 0" in plot.says

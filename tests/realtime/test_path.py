@@ -118,6 +118,9 @@ def test_a_cached_key_costs_no_read_of_the_table(lake: TestLake) -> None:
     drained(eventual)
     assert (found.misses["r"], found.hits["r"]) == (1, 3)
     assert_right(lake, eventual)
+    said = [publication.stamp.lookups for publication in eventual.history("v")]
+    # the changed row of r looks l up as well, for the first time
+    assert said == [None, {"r": (0, 1)}, {"r": (1, 0)}, {"r": (1, 0)}, {"l": (0, 1), "r": (1, 0)}]
 
 
 def test_of_keys_that_do_not_come_again_nothing_is_kept_until_they_do(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
