@@ -202,8 +202,8 @@ class Reading:
         collected = self.catalyst.folded(frame, self.local_limit) if self._many else self.catalyst.collected(frame, self.local_limit)
         if collected is None:
             self.expect_many()
-            frame = frame.persist()
-            self._persisted.append(frame)
+            self._persisted.append(frame.persist())
+            frame = frame.select("*")  # the frame itself was planned before there was anything persisted, and would compute it again
             count = frame.count()
             if count > self.local_limit:
                 return Changes(frame, count, local=False)
