@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,12 +50,11 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     submitted, resolved = _submitted(), jars()
     written = {} if submitted or SparkContext._active_spark_context is not None else {WRITTEN: session_of(settings)}
     here = [] if submitted else class_path(resolved, spark_home())
-    options = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')} {settings.get(_JAVA_OPTIONS, '')}"
-    options = f"{collector(settings)} {options}".strip()
+    asked, logs = settings.get(_JAVA_OPTIONS, ""), f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+    options = [_from_archive(asked) if here else "", collector(settings), logs, asked]
     if here:
         settings = {**settings, _CLASS_PATH: os.pathsep.join(filter(None, [*here, settings.get(_CLASS_PATH)]))}
-        options = f"{_from_archive(options)} {options}"
-    settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: options.strip()})}
+    settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: " ".join(filter(None, options))})}
     if "spark.master" not in settings and "SPARK_REMOTE" not in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master("local[*]")
     for key, value in {**_DEFAULTS, **settings, **written}.items():
@@ -66,7 +66,10 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
             builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
     elif "spark.jars.packages" not in settings and "spark.jars" not in settings:
         builder = configure_spark_with_delta_pip(builder)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if (session.sparkContext.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        session.sparkContext.pythonExec = sys.executable  # a user's functions find the packages that they find here; else: PATH's python3
+    return session
 
 
 def collector(settings: Mapping[str, str]) -> str:

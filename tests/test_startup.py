@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from lake.preflight import artifact, class_archive, class_path
 from lake.session import collector
@@ -39,6 +42,13 @@ def test_a_collector_that_a_user_has_chosen_stays(tmp_path: Path, monkeypatch: p
     (tmp_path / "spark-defaults.conf").unlink()
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseShenandoahGC")
     assert collector({}) == ""
+
+
+@pytest.mark.skipif("PYSPARK_PYTHON" in os.environ, reason="chosen by the user")
+def test_functions_in_python_run_in_the_python_that_lakejoin_runs_in(spark: SparkSession) -> None:
+    """`.venv/bin/lakejoin`, without an activated environment, is how most schedulers run it."""
+    here = F.udf(lambda _: sys.executable, "string")
+    assert spark.range(1).select(here("id")).head() == (sys.executable,)
 
 
 def _started(options: str) -> subprocess.CompletedProcess[str]:
