@@ -7,7 +7,6 @@ changes of the last step, and of all steps at once, read both ways in turn, warm
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +14,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from rich.console import Console
 
-from benchmarks.measure import measured, save
+from benchmarks.measure import interleaved, medians, save
 from benchmarks.tpch import Bench
 from lake import weights
 from lake.deltafiles import moved, rows, rows_of_feed
@@ -24,8 +23,8 @@ from lake.deltalog import Log
 _COLUMNS = ("l_orderkey", "l_extendedprice", "l_discount", "l_shipdate")
 
 
-def _count(read: Callable[[int], DataFrame], since: int, into: list[int]) -> None:
-    into.append(weights.consolidate(read(since)).count())
+def _count(read: Callable[[int], DataFrame], since: int, into: set[int]) -> None:
+    into.add(weights.consolidate(read(since)).count())
 
 
 def main() -> int:
@@ -45,16 +44,11 @@ def main() -> int:
     }
     results = {}
     for commits in (2, pinned.version.number):
-        since, seconds, found = pinned.version.number - commits, {way: [] for way in ways}, set()
-        for turn in range(options.rounds + 1):
-            for way, read in ways.items():
-                count: list[int] = []
-                spent = measured(bench.spark, partial(_count, read, since, count))
-                found.add(count[0])
-                if turn:
-                    seconds[way].append(spent)
+        since, found = pinned.version.number - commits, set[int]()
+        works = {way: partial(_count, read, since, found) for way, read in ways.items()}
+        seconds = interleaved(bench.spark, works, options.rounds)
         assert len(found) == 1, f"not the same: {found}"
-        cpu = {way: statistics.median(c for c, _ in times) for way, times in seconds.items()}
+        cpu = {way: medians(times)["cpu"] for way, times in seconds.items()}
         results[str(commits)] = {"changes": found.pop(), "seconds": seconds, "ratio": cpu["files"] / cpu["feed"]}
         console.print(f"{commits} commits: feed {cpu['feed']:.1f}, files {cpu['files']:.1f} CPU s, ratio {cpu['files'] / cpu['feed']:.2f}")
     save("changes", {"scale": options.scale, "commits": results})

@@ -13,7 +13,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import measured, medians, save
+from benchmarks.measure import interleaved, medians, save
 from benchmarks.nexmark import Bench
 from lake.verify import Share
 
@@ -29,11 +29,7 @@ def run(events: int, rounds: int) -> dict[str, dict[str, float]]:
         "whole": lambda: bench.lake.verify("q20"),
         f"1/{PARTS}": lambda: bench.lake.verify("q20", Share(7, PARTS)),
     }
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
-    for turn in range(rounds + 1):
-        for name, work in works.items():
-            took = measured(bench.spark, work)
-            found[name] += [took] if turn else []
+    found = interleaved(bench.spark, works, rounds)
     assert bench.lake.verify("q20").exact
     return {name: {**medians(times), "bids": bench.bids} for name, times in found.items()}
 

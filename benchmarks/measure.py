@@ -7,9 +7,9 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import pyspark
@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 DATA = Path(__file__).with_name(".data")
 RESULTS = Path(__file__).with_name("results")
+K = TypeVar("K")
 
 
 def cpu_seconds(spark: SparkSession) -> float:
@@ -30,6 +31,32 @@ def measured(spark: SparkSession, work: Callable[[], object]) -> tuple[float, fl
     cpu, wall = cpu_seconds(spark), time.monotonic()
     work()
     return cpu_seconds(spark) - cpu, time.monotonic() - wall
+
+
+Seconds = list[tuple[float, float]]
+"""(CPU, wall) of some work, time after time."""
+
+
+def interleaved(
+    spark: SparkSession, works: Mapping[K, Callable[[], object]], rounds: int, before: Callable[[], object] = lambda: None
+) -> dict[K, Seconds]:
+    """Some works in turn, so many rounds after one that is not counted; `before`: what comes first in each."""
+    found: dict[K, Seconds] = {name: [] for name in works}
+    for turn in range(rounds + 1):
+        before()
+        for name, work in works.items():
+            took = measured(spark, work)
+            found[name] += [took] if turn else []
+    return found
+
+
+def plain_session(spark: SparkSession, lake: Path, tables: Iterable[str] = ()) -> SparkSession:
+    """One with Spark's ordinary settings and Lakejoin's time zone, which knows the newest rows of some tables of a lake by their names."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    for table in tables:
+        session.read.format("delta").load(str(lake / table)).createOrReplaceTempView(table)
+    return session
 
 
 def medians(found: Sequence[tuple[float, float]]) -> dict[str, float]:

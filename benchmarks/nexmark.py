@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from benchmarks.measure import DATA
+from benchmarks.measure import DATA, plain_session
 from examples.delta import write
 from examples.nexmark.generator import Nexmark
 from lake import Lakehouse, open_lake
@@ -92,15 +92,6 @@ class Bench:
     def _update(self, table: str, what: str, where: str) -> None:
         self.spark.sql(f"UPDATE delta.`{DATA}/{table}` SET {what} WHERE {where}")
 
-    def plain_session(self) -> SparkSession:
-        """One with Spark's ordinary settings, and Lakejoin's time zone."""
-        session = self.spark.newSession()
-        session.conf.set("spark.sql.session.timeZone", "UTC")
-        return session
-
     def result(self, view: str) -> DataFrame:
         """The view's query, by plain Spark over the newest tables."""
-        session = self.plain_session()
-        for table in TABLES:
-            session.read.format("delta").load(f"{DATA}/{table}").createOrReplaceTempView(table)
-        return session.sql(QUERIES[view])
+        return plain_session(self.spark, DATA, TABLES).sql(QUERIES[view])

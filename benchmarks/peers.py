@@ -8,7 +8,7 @@ from typing import Protocol
 
 from delta.tables import DeltaTable
 
-from benchmarks.measure import DATA
+from benchmarks.measure import DATA, plain_session
 from benchmarks.nexmark import QUERIES, Bench
 from benchmarks.streamjoin import ROCKSDB, stream_values
 
@@ -58,7 +58,7 @@ class HandMerge:
         moved = {table: since + 1 for table, since in self._read.items() if now[table] > since}
         if not moved:
             return
-        session = self._bench.plain_session()
+        session = plain_session(self._bench.spark, DATA)
         for table in ("bid", "auction"):
             session.read.format("delta").load(f"{DATA}/{table}").createOrReplaceTempView(f"whole_{table}")
             feed = session.read.format("delta").option("readChangeFeed", "true")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,12 +25,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cold import cold
-from benchmarks.measure import RESULTS, measured, medians, save
+from benchmarks.measure import RESULTS, Seconds, interleaved, measured, medians, save
 from benchmarks.nexmark import CATCHING_UP, IN_PLACE, QUERIES, SPREAD, Bench, Change
 from benchmarks.peers import HandMerge, Peer, Recompute, StreamJoin
 from lake.results import RefreshResult
 
-Seconds = list[tuple[float, float]]
 CHANGES = (0, 100, 1_000, 10_000, 100_000, 0.01, 0.05, 0.2, 0.5)
 WARM_UP = 12
 
@@ -78,21 +78,17 @@ class Run:
 
     def case(self, change: Change) -> None:
         """One case: each round a change, then everybody in turn."""
-        names = {view: ["refresh", *(peer.name for peer in peers)] for view, peers in self.peers.items()}
-        seconds: dict[str, dict[str, Seconds]] = {view: {name: [] for name in own} for view, own in names.items()}
         results: dict[str, RefreshResult] = {}
-        for turn in range(self.rounds + 1):
-            self.bench.change(change)
-            for view, peers in self.peers.items():
-                works = {"refresh": partial(self._refresh, view, results), **{peer.name: peer.follow for peer in peers}}
-                for name, work in works.items():
-                    took = measured(self.bench.spark, work)
-                    seconds[view][name] += [took] if turn else []
+        works: dict[tuple[str, str], Callable[[], None]] = {}
+        for view, peers in self.peers.items():
+            works[view, "refresh"] = partial(self._refresh, view, results)
+            works |= {(view, peer.name): peer.follow for peer in peers}
+        seconds = interleaved(self.bench.spark, works, self.rounds, before=partial(self.bench.change, change))
         self.bench.change(change)
         for view in self.peers:
             looked = self.bench.lake.refresh(view, profile=True)
             assert looked.profile is not None
-            case = {name: medians(found) | {"all": found} for name, found in seconds[view].items()}
+            case: dict[str, Any] = {name: medians(found) | {"all": found} for (own, name), found in seconds.items() if own == view}
             kept = {
                 "case": str(change),
                 "number": change.number,
@@ -102,7 +98,7 @@ class Run:
             }
             case |= {**kept, "changes_read": results[view].changes_read, "profile": looked.profile.to_json(), "proved": False}
             self.found["views"][view]["cases"].append(case)
-            shown = ", ".join(f"{name} {case[name]['cpu']:.2f} CPU s {case[name]['wall']:.2f} s" for name in names[view])
+            shown = ", ".join(f"{name} {case[name]['cpu']:.2f} CPU s {case[name]['wall']:.2f} s" for own, name in works if own == view)
             self.console.print(f"{view}, {change}: {results[view].mode}; {shown}")
 
     def _refresh(self, view: str, into: dict[str, RefreshResult]) -> None:

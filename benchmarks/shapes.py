@@ -14,16 +14,18 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 
-from benchmarks.measure import DATA, measured, medians, save
+from benchmarks.measure import DATA, interleaved, medians, plain_session, save
 from examples.delta import write
 from lake import Lakehouse, open_lake
 
+_TABLES = ("facts", "dims")
 _WARM_UP = 6
 _COLUMNS = 200
 _CHANGED = 1_000
@@ -79,7 +81,7 @@ class Bench:
         shutil.rmtree(DATA, ignore_errors=True)
         DATA.mkdir(parents=True)
         self.query = "SELECT f.id, f.value, d.name FROM facts f JOIN dims d ON f.dim = d.id"
-        tables = {name: {"path": name, "primary_key": "id"} for name in ("facts", "dims")}
+        tables = {name: {"path": name, "primary_key": "id"} for name in _TABLES}
         config: dict[str, Any] = {"root": str(DATA), "spark": {"spark.driver.memory": "6g"}, "tables": tables}
         self.lake: Lakehouse = open_lake(config | {"views": {"v": {"query": self.query}}})
         self.spark, self._step = self.lake.spark, 0
@@ -97,20 +99,12 @@ class Bench:
         self.lake.refresh("v")
 
     def recompute(self) -> None:
-        session = self.spark.newSession()
-        for table in ("facts", "dims"):
-            session.read.format("delta").load(f"{DATA}/{table}").createOrReplaceTempView(table)
-        session.sql(self.query).write.format("delta").mode("overwrite").save(f"{DATA}/recomputed")
+        plain_session(self.spark, DATA, _TABLES).sql(self.query).write.format("delta").mode("overwrite").save(f"{DATA}/recomputed")
 
     def measure(self, rounds: int, what: Callable[[int], tuple[str, str, str]]) -> dict[str, Any]:
         """Medians of refresh and recompute, and what one more refresh did."""
         works: dict[str, Callable[[], None]] = {"refresh": self.refresh, "recompute": self.recompute}
-        seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
-        for turn in range(rounds + 1):
-            self.change(what)
-            for name, work in works.items():
-                took = measured(self.spark, work)
-                seconds[name] += [took] if turn else []
+        seconds = interleaved(self.spark, works, rounds, before=partial(self.change, what))
         self.change(what)
         looked = self.lake.refresh("v", profile=True)
         assert looked.profile is not None

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import DATA, measured, save
+from benchmarks.measure import DATA, measured, plain_session, save
 from examples.tpch.tables import TABLES, Tpch, generate
 from lake import Lakehouse, open_lake
 from lake.results import RefreshResult
@@ -85,9 +85,7 @@ class Bench:
 
     def recompute(self, query: str) -> None:
         """What a user would do instead: the query written whole."""
-        session = self.spark.newSession()
-        for table in TABLES:
-            session.read.format("delta").load(str(_ROOT / table)).createOrReplaceTempView(table)
+        session = plain_session(self.spark, _ROOT, TABLES)
         session.sql(one_query(self.texts[query])).write.format("delta").mode("overwrite").save(str(_ROOT / "recomputed" / query))
 
     def estimated(self, query: str) -> float | None:

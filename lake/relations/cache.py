@@ -182,9 +182,8 @@ class Cache:
     @property
     def lookups_of_batch(self) -> dict[str, tuple[int, int]]:
         """The same since `begin`, of the sources in which there were any."""
-        before = {source: self._before.get(source, (0, 0)) for source in self.sizes}
-        found = {source: (hits - before[source][0], misses - before[source][1]) for source, (hits, misses) in self.lookups.items()}
-        return {source: counts for source, counts in found.items() if any(counts)}
+        pairs = {source: (self._before[source], now) for source, now in self.lookups.items()}
+        return {source: (now[0] - before[0], now[1] - before[1]) for source, (before, now) in pairs.items() if now != before}
 
     def __len__(self) -> int:
         return sum(len(side.rows) for side in self._sides.values() if side is not None)
