@@ -35,11 +35,18 @@ class Jvm:
 
 
 _jvms: weakref.WeakKeyDictionary[Any, Jvm] = weakref.WeakKeyDictionary()
+_OF_PYSPARK = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions", "org.apache.spark.sql.classic.SparkSession")
+"""What PySpark itself asks for by these names, at each column and each select."""
 
 
 def jvm_of(spark: SparkSession) -> Any:
-    """The JVM of a session."""
-    return _jvms.setdefault(spark._jvm, Jvm(spark._jvm))
+    """The JVM of a session. PySpark, too, finds its own classes at once from then on: otherwise py4j looks through all jars each time."""
+    names: Any = spark._jvm
+    if names not in _jvms:
+        for name in _OF_PYSPARK:
+            setattr(names, name, getattr(names, name))
+        _jvms[names] = Jvm(names)
+    return _jvms[names]
 
 
 @contextmanager

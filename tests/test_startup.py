@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lake.preflight import artifact, class_archive, class_path
+from lake.scala import jvm_of
 from lake.session import collector
 
 
@@ -42,6 +44,14 @@ def test_a_collector_that_a_user_has_chosen_stays(tmp_path: Path, monkeypatch: p
     (tmp_path / "spark-defaults.conf").unlink()
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseShenandoahGC")
     assert collector({}) == ""
+
+
+def test_columns_look_for_no_class_in_the_jars(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    jvm_of(spark)
+    looked_for: list[str] = []
+    monkeypatch.setattr(JVMView, "__getattr__", lambda _, name: looked_for.append(name))
+    frame = spark.range(3).groupBy("id").agg(F.count(F.lit(1)).alias("n")).select(F.col("id") + 1, "n").where(F.expr("n > 1"))
+    assert (frame.columns, looked_for) == (["(id + 1)", "n"], [])
 
 
 @pytest.mark.skipif("PYSPARK_PYTHON" in os.environ, reason="chosen by the user")
