@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from expectations.plots import hit_rates
 from expectations.report import report
@@ -35,7 +40,8 @@ class Fetched(HTMLParser):
             self.places.append(found[fetches[tag]])
 
 
-def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> None:
+def _differing(lake: TestLake) -> None:
+    """A view with some history, of which the real-time path has got a row wrong, a view that was never built, and a secret."""
     lake.table("a", "SELECT * FROM VALUES (1, 'a', 'planted-secret'), (2, 'b', NULL), (3, NULL, 'x') AS t(id, s, mail)", key=["id"])
     lake.tables["a"]["sensitive"] = ["mail"]
     lake.view("v", "SELECT id, s, mail FROM a WHERE id < 100", realtime=True)
@@ -49,6 +55,10 @@ def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> No
     with lake.as_if_published("v", "eventual"):
         lake.spark.sql(f"UPDATE delta.`{lake.path('views')}/v__realtime` SET s = '<b>wrong</b>' WHERE id = 1")
     lake.open.check("v")
+
+
+def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> None:
+    _differing(lake)
     text = report(lake.open, ["v", "unbuilt"])
     page = Fetched(text)
     assert page.places == ["data:,"]
@@ -68,6 +78,59 @@ def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> No
     for file in docs.glob("*.html"):
         assert Fetched(file.read_text()).places == []
         assert "http" not in file.read_text()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Debian's, which .ci/run installs."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("there is no chromium here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+_LUMINANCE = """() => {
+  const of = text => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number); return (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255; };
+  const canvas = document.body.appendChild(document.createElement("div"));
+  canvas.style.backgroundColor = "Canvas";
+  return [of(getComputedStyle(canvas).backgroundColor), of(getComputedStyle(document.body).color)];
+}"""
+"""Of what is behind the page, and of its text: 0 is black, 1 is white."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pages_in_a_browser_without_a_network(lake: TestLake, tmp_path: Path, chromium: Browser, scheme: str) -> None:
+    """On a phone: every plot drawn, nothing wider than the page, no error, no request but of files."""
+    _differing(lake)
+    file = tmp_path / "report.html"
+    file.write_text(report(lake.open, ["v", "unbuilt"]))
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme, offline=True)
+    page = context.new_page()
+    asked: list[str] = []
+    said: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.goto(file.as_uri())
+    plots = page.locator(".plot").count()
+    page.wait_for_function("n => document.querySelectorAll('.plot svg').length === n", arg=plots)
+    assert plots > 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.tagName") in ("A", "DIV")
+    behind, text = page.evaluate(_LUMINANCE)
+    assert (behind > 0.8 and text < 0.3) if scheme == "light" else (behind < 0.2 and text > 0.7)
+    page.goto((Path(lake.open.config.quality_path) / "docs" / "index.html").as_uri())
+    page.locator("a[href*='html']").first.click()
+    assert page.locator("table").count()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert said == []
+    assert {url.split(":")[0] for url in asked} <= {"file", "data", "blob"}
+    context.close()
 
 
 def test_hit_rates_are_of_each_batch_as_its_commit_says() -> None:
