@@ -1,7 +1,7 @@
 """python -m benchmarks.checks: what it costs to hold a view against its query, beside the query alone; interleaved in one run.
 
 Medians of CPU seconds and wall seconds of: the query run and thrown away; the exactness check of the whole view; that of one of 64 parts of
-its keys. For q20, which has a fifth of the bids, and for a view that has all of them.
+its keys. For q20, and for a narrower view, both of as many rows as there are bids.
 Results go to benchmarks/results/checks.json.
 """
 

@@ -47,7 +47,7 @@ def memory(results: Mapping[str, Any]) -> alt.Chart:
 
 
 def files(found: Mapping[str, Any]) -> alt.Chart:
-    """Files of the real-time table over two simulated days."""
+    """Files of the real-time table over some simulated days."""
     counts = found["counts"]
     at = [count["batch"] * found["days"] * 24 / found["batches"] for count in counts]
     names = {"log_files": "log", "data_files": "data", "live_files": "data in use"}
