@@ -101,8 +101,10 @@ def events(before: Mapping[str, Finding], after: Mapping[str, Finding], now: dat
         if finding.state == "resolved":
             if was_open:
                 found.append(("resolved", finding))
-        elif not was_open:
+        elif old is None or not was_open:
             found.append(("opened", finding))
-        elif old is not None and _ORDER[finding.severity] > _ORDER[old.severity]:
+        elif _ORDER[finding.severity] > _ORDER[old.severity]:
             found.append(("escalated", finding))
+        elif old.asleep(old.last_seen) and finding.last_seen > old.last_seen:  # once more, when the time is over
+            found.append(("opened", finding))
     return [(event, finding) for event, finding in found if event == "resolved" or not finding.asleep(now)]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
 from expectations.decisions import decided
+from expectations.findings import events, findings
+from expectations.notices import tell
 from expectations.results import Measure, QualityResults, finding_id, row_of
 from expectations.suites import meets, of_rows
-from expectations.views import CHECK, measure_of, named
+from expectations.views import PUBLISHING, measure_of, named
 from lake import Lakehouse
 from lake.config import ExpectationConfig
 from lake.errors import BlockedError
@@ -33,7 +36,7 @@ class Blocking:
         asked = [e for e in expectations_of(self._lake.config, self._view) if e.on_failure == "block"]
         found = self._held("among the rows that change", candidate.changed, [e for e in asked if of_rows(e)])
         failed = {m.finding: m for m in found if m.status in ("failed", "broken")}
-        left = [e for e in asked if finding_id(self._view, CHECK, named(e)) not in failed]
+        left = [e for e in asked if finding_id(self._view, PUBLISHING, named(e)) not in failed]
         found += self._held("in the view as it would be", candidate.whole, left)
         failed = {m.finding: m for m in found if m.status in ("failed", "broken")}
         accepted = [name for name in failed if name in self._accept]
@@ -48,21 +51,26 @@ class Blocking:
         if not asked:
             return []
         _, found = meets(self._view, rows, asked, self._lake.shown(self._view), self._lake.definition_key(self._view))
-        return [measure_of(self._view, met, where) for met in found]
+        return [measure_of(self._view, met, where, PUBLISHING) for met in found]
 
     def _keep(self, failed: list[Measure], candidate: Candidate) -> None:
-        now, run = datetime.now(UTC), uuid.uuid4().hex[:12]
-        owner = self._lake.config.view(self._view).owner or ""
-        QualityResults(self._lake).add(row_of(m, run, now, owner) for m in failed)
+        if not failed:
+            return
+        now, run, results = datetime.now(UTC), uuid.uuid4().hex[:12], QualityResults(self._lake)
+        owner, snapshot = self._lake.config.view(self._view).owner or "", dict(candidate.stamp.snapshot)
+        before, rows = results.recent(), [row_of(replace(m, snapshot=snapshot), run, now, owner) for m in failed]
+        results.add(rows)
+        tell(self._lake.config.quality.webhook, events(findings(before), findings([*before, *rows]), now))
 
     def _text(self, blocking: list[Measure], candidate: Candidate) -> str:
         said = []
         for measure in blocking:
-            many = f"{measure.rows:,} rows do not meet it" if measure.rows is not None else f"observed {measure.value}"
+            observed = "what was observed is kept back" if measure.value is None else f"observed {measure.value}"
+            many = f"{measure.rows:,} rows do not meet it" if measure.rows is not None else observed
             some = f", such as {', '.join(str(dict(s)) for s in measure.samples)}" if measure.samples else ""
             said.append(f"{measure.finding}: {measure.subject} {measure.detail}: {measure.broken or many + some}")
         accept = " ".join(f"--accept {m.finding}" for m in blocking)
         return (
             f"View {self._view!r} was not published at {candidate.stamp.snapshot}: {'; '.join(said)}. The published view is as it was. "
-            f'Mend the sources, or publish it all the same: "lakejoin refresh {self._view} {accept}".'
+            f'Mend the sources, or publish it all the same: "lakejoin refresh {self._view} {accept}" (rebuild takes it, too).'
         )

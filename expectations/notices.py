@@ -14,6 +14,13 @@ logger = logging.getLogger("lakejoin")
 _WITHIN = 10.0
 
 
+def tell(webhook: str | None, told: Sequence[tuple[Event, Finding]]) -> None:
+    """Log each, and tell the webhook, if there is one."""
+    for event, finding in told:
+        logger.info("finding %s: %s", event, finding, extra={"lakejoin": {"event": "finding", "state": event, **finding.to_json()}})
+    notify(webhook, told)
+
+
 def notify(webhook: str | None, told: Sequence[tuple[Event, Finding]]) -> None:
     """POST each to the webhook, as JSON with a `text` that chat services show. One that can't be reached is a warning, no failure."""
     for event, finding in told if webhook else ():

@@ -9,6 +9,7 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,12 @@ def write(lake: Lakehouse, run: str, told: Mapping[str, Told]) -> str:
     for name, result in told.items():
         results.replace(f"{name}-{run}.json", json.dumps(result.body, default=str))
         docs.replace(f"{name}.html", offline(result.page, name))
-    index = json.loads(docs.read("index.json") or "{}")
+    index: dict[str, Any] = {}
+    with suppress(ValueError):  # half a file is written anew
+        index = json.loads(docs.read("index.json") or "{}")
     for name, result in told.items():
-        index[name] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), **result.body["statistics"]}
+        broken = sum(bool(r["exception_info"]["raised_exception"]) for r in result.body["results"])
+        index[name] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "broken": broken, **result.body["statistics"]}
     docs.replace("index.json", json.dumps(index))
     docs.replace("index.html", _index(index))
     return f"{place}/docs/index.html"
@@ -53,7 +57,8 @@ def _index(index: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _cells(name: str, said: Mapping[str, Any]) -> list[str]:
     shown = html.escape(name)
-    state = "✓ met" if not said["unsuccessful_expectations"] else "✗ not met"
+    failed, broken = said["unsuccessful_expectations"], said.get("broken", 0)
+    state = "✓ met" if not failed else "✗ not met" if failed > broken else "! could not run"
     met = f"{said['successful_expectations']} of {said['evaluated_expectations']}"
     return [f'<a href="{shown}.html">{shown}</a>', state, met, html.escape(said["time"])]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import altair as alt
 import vl_convert
@@ -29,6 +29,7 @@ from lake.view_table import Publication, of_refreshes
 _HERE = Path(__file__).parent
 _COMMITS = 500
 _HOUR = 3600.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class ViewReport:
     standing: Standing
     explanation: Explanation | None
     path: Mapping[str, Any]
+    hours: float = 48.0
     wrong: str = ""
 
     @property
@@ -82,21 +84,26 @@ class ViewReport:
     @property
     def fresh(self) -> tuple[str, str]:
         """Whether it has read what there is."""
-        if not self.published:
-            return "unknown", "not built yet"
-        lag = sum(row.lag or 0 for row in self.status)
+        if not self.published or not self.status:
+            return "unknown", "can't be told" if self.wrong else "not built yet"
         when = ago(datetime.fromtimestamp(self.published[-1].committed, UTC))
+        unbuilt = [row.source for row in self.status if row.lag is None]
+        if unbuilt:
+            return "warn", f"{', '.join(unbuilt)}: versions to read not known (published {when})"
+        lag = sum(row.lag or 0 for row in self.status)
         return ("good", f"up to date (published {when})") if lag == 0 else ("warn", f"{lag:,} versions to read (published {when})")
 
     @property
     def readable(self) -> tuple[str, str]:
         """How long its next interval can be read."""
+        if not self.status:
+            return "unknown", "can't be told" if self.wrong else "nothing to read"
         left = min((row.expires_in for row in self.status if row.expires_in is not None), default=None)
         if left is None:
             return "good", "nothing waits to be read"
         if left <= 0:
             return "bad", f'changes can be gone: run "lakejoin rebuild {self.name}"'
-        return ("warn" if left < 48 * _HOUR else "good"), f"changes readable for {left / _HOUR:,.0f} hours"
+        return ("warn" if left < self.hours * _HOUR else "good"), f"changes readable for {left / _HOUR:,.0f} hours"
 
     @property
     def worst(self) -> str:
@@ -127,19 +134,28 @@ class ViewReport:
 
 
 def collect(lake: Lakehouse, name: str, rows: Sequence[Row]) -> ViewReport:
-    """What there is to tell of a view. Nothing in it raises: what can't be read says so."""
-    try:
-        tables = lake.bases_below(name)
-        status, wrong = lake.status(name), ""
-        published, eventual = (of_refreshes(path.history(name)) for path in (lake, lake.on("eventual")))
-        commits = {table: lake.source_commits(table)[-_COMMITS:] for table in tables}
-        explanation = lake.explain(name)
-        path = states(lake, [name]).get(name, {})
-    except LakeError as error:
-        tables, status, published, eventual, commits, explanation, path, wrong = [], [], [], [], {}, None, {}, str(error)
+    """What there is to tell of a view. Nothing in it raises: what can't be read says so, and the rest is told."""
+    wrong: list[str] = []
+
+    def told(read: Callable[[], T], nothing: T) -> T:
+        try:
+            return read()
+        except LakeError as error:
+            wrong.append(str(error))
+            return nothing
+
+    tables: list[str] = told(lambda: list(lake.bases_below(name)), [])
+    status: Sequence[SourceStatus] = told(lambda: lake.status(name), [])
+    published: Sequence[Publication] = told(lambda: of_refreshes(lake.history(name)), [])
+    eventual: Sequence[Publication] = told(lambda: of_refreshes(lake.on("eventual").history(name)), [])
+    commits: dict[str, Sequence[tuple[int, float]]] = {
+        table: told(partial(lambda t: lake.source_commits(t)[-_COMMITS:], table), []) for table in tables
+    }
+    explanation: Explanation | None = told(lambda: lake.explain(name), None)
+    path: Mapping[str, Any] = told(lambda: states(lake, [name]).get(name, {}), {})
     own = of_scopes(rows, {name, *tables})
-    stands = standing(name, of_scopes(rows, scopes(lake, name)))
-    return ViewReport(name, status, published, eventual, commits, own, stands, explanation, path, wrong)
+    stands, hours = standing(name, of_scopes(rows, scopes(lake, name))), lake.config.limits(name).retention_hours
+    return ViewReport(name, status, published, eventual, commits, own, stands, explanation, path, hours, " ".join(dict.fromkeys(wrong)))
 
 
 def report(lake: Lakehouse, views: Sequence[str]) -> str:
@@ -147,14 +163,13 @@ def report(lake: Lakehouse, views: Sequence[str]) -> str:
     for view in views:
         lake.config.view(view)
     rows = QualityResults(lake).recent()
-    docs = f"{lake.config.quality_path}/docs"
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["json"] = partial(json.dumps, default=str)
     return environment.get_template("report.html.j2").render(
         views=[collect(lake, view, rows) for view in views],
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         root=lake.config.root_path,
-        docs=f"{docs}/index.html" if lake.folder(docs).exists else "",
+        docs=lake.config.page_url("docs/index.html") if lake.folder(f"{lake.config.quality_path}/docs").exists else "",
         style="".join((_HERE / name).read_text() for name in ("pages.css", "report.css")),
         script=(_HERE / "report.js").read_text(),
         bundle=_bundle(),

@@ -114,7 +114,7 @@ class Source:
         count = head.count
         rows = head.rows().count() if count is None else count
         factor = self.lake.config.quality.volume_factor
-        seen = [r.value for r in self.before if r.subject == "rows" and r.value is not None and r.status == "passed"][-_HISTORY:]
+        seen = [r.value for r in self.before if r.subject == "rows" and r.value is not None][-_HISTORY:]
         middle = statistics.median(seen) if len(seen) >= _ENOUGH else None
         yield Measure(
             self.name,
@@ -134,7 +134,7 @@ class Source:
     def _columns(self, head: Pinned) -> Iterator[Measure]:
         """The columns as they were at the last check."""
         now = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in head.schema.fields)
-        before = next((r.detail for r in reversed(self.before) if r.subject == "columns"), now)
+        before = next((r.detail for r in reversed(self.before) if r.subject == "columns" and r.status != "broken"), now)
         changed = set(now.split(", ")) ^ set(before.split(", "))
         yield Measure(
             self.name,

@@ -110,8 +110,8 @@ def _run(context: Any, batch: BatchDefinition[Any], frame: Any, name: str, asked
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=list(asked)))
     definition = context.validation_definitions.add(gx.ValidationDefinition(name=name, data=batch, suite=suite))
-    how = {"result_format": "COMPLETE" if key else "SUMMARY", **({"unexpected_index_column_names": list(key)} if key else {})}
-    how["partial_unexpected_count"] = _SOME  # type: ignore[assignment]
+    how: dict[str, Any] = {"result_format": "SUMMARY", "partial_unexpected_count": _SOME}  # COMPLETE would bring every row to the driver
+    how |= {"unexpected_index_column_names": list(key)} if key else {}
     return definition.run(batch_parameters={"dataframe": frame}, result_format=how)
 
 
@@ -158,7 +158,7 @@ def _met(config: ExpectationConfig, result: Any, shown: Samples, key: Sequence[s
         bool(result.success),
         rows,
         body.get("unexpected_percent"),
-        float(observed) if isinstance(observed, int | float) and (shown.how != "off" or config.type in _COUNTS) else None,
+        float(observed) if isinstance(observed, int | float) and (config.type in _COUNTS or shown.aggregate(config.kwargs)) else None,
         tuple(s for s in samples if s is not None)[:_SOME],
         error,
     )

@@ -22,7 +22,8 @@ from lake.texts import expectations_of
 from lake.verify import Share
 from lake.view_table import Publication, of_refreshes
 
-CHECK = "expectation"
+CHECK, PUBLISHING = "expectation", "publishing"
+"""A user's expectations, of published rows, and of rows that were not published because of it."""
 _CAUSES = {
     "ahead": "the real-time path has processed changes that the strong path has not yet",
     "behind": "the strong path has processed changes that the real-time path has not yet",
@@ -56,6 +57,7 @@ class View:
             ("convergence", self._convergence),
             ("retention", self._retention),
             ("expectations", self._own),
+            (PUBLISHING, self._publishing),
         ):
             found += guarded(lambda check=check: list(check()), self.name, subject, subject, self.shown)  # type: ignore[misc]
         return found
@@ -69,7 +71,7 @@ class View:
         share = self._part()
         found = self.lake.verify(self.name, share)
         wrong, shown = len(found), found.sampled(self.shown)
-        self.exact = found.exact
+        self.exact = found.exact and share.of == 1
         yield Measure(
             self.name,
             "exactness",
@@ -88,10 +90,16 @@ class View:
         )
 
     def _part(self) -> Share:
-        """The part of the keys after the one that was compared last."""
+        """The part of the keys after the one that was compared last, or that one again where it was not exact: only it can tell what is
+        mended."""
         parts = self.lake.config.limits(self.name).parts
-        done = [row.part for row in self.before if row.check == "exactness" and row.part.endswith(f"/{parts}")]
-        return Share(int(done[-1].partition("/")[0]) % parts + 1 if done else 1, parts)
+        done = [row for row in self.before if row.check == "exactness" and row.status in ("passed", "failed")]
+        if not done or not done[-1].part:
+            return Share(1, parts)
+        part, of = map(int, done[-1].part.split("/"))
+        if done[-1].status == "failed":
+            return Share(part, of)
+        return Share(part % parts + 1 if of == parts else 1, parts)
 
     def _agreement(self) -> Iterator[Measure]:
         if self.lake.on("eventual").table_log(self.name) is None:
@@ -99,7 +107,7 @@ class View:
         found, limits = self.lake.agreement(self.name, self.exact), self.lake.config.limits(self.name)
         by_name = {c.name: c for c in found.classes}
         for name in CLASSES:
-            rows = found.count(name)
+            decided, rows = name == "undecidable" or not found.reason, found.count(name)
             most = limits.thresholds.get(name, 0 if name in WRONG else None)
             pairs = by_name[name].samples if name in by_name else ()
             shown = partial(self.shown, key=found.key)
@@ -108,15 +116,15 @@ class View:
                 self.name,
                 "agreement",
                 name,
-                float(rows),
+                float(rows) if decided else None,
                 "rows",
                 most=most * found.rows if most is not None and 0 < most < 1 else most,
-                rows=rows,
-                share=rows / max(1, found.rows),
+                rows=rows if decided else None,
+                share=rows / max(1, found.rows) if decided else None,
                 detail=found.reason or f"the real-time path is {found.position}: {found.eventual}, the strong one at {found.strong}",
                 cause=_CAUSES[name],
                 command=f"lakejoin realtime {self.name} --reset" if name in WRONG else f"lakejoin refresh {self.name}",
-                undecidable=name == "undecidable" and rows > 0 and most is None,
+                undecidable=not decided or (name == "undecidable" and rows > 0 and most is None),
                 samples=tuple(s for s in samples if s["real time"] is not None),
                 snapshot=dict(found.eventual),
             )
@@ -168,6 +176,15 @@ class View:
         self.told, found = meets(self.name, apart.read(self.name), asked, self.shown, self.lake.definition_key(self.name))
         yield from (measure_of(self.name, met) for met in found)
 
+    def _publishing(self) -> Iterator[Measure]:
+        """What stopped a refresh, where the view has been published since."""
+        last = {row.subject: row for row in self.before if row.check == PUBLISHING}
+        stopped = [row for row in last.values() if row.status == "failed"]
+        published = max((p.committed for p in self.lake.history(self.name)), default=0.0) if stopped else 0.0
+        for row in stopped:
+            if published > row.time.timestamp():
+                yield over(self.name, PUBLISHING, row.subject, "published since")
+
 
 def _side_by_side(found: Differences) -> tuple[dict[str, Any], ...]:
     """Samples by their keys: the row that is missing beside the one that stands in its place."""
@@ -183,12 +200,17 @@ def named(expectation: ExpectationConfig) -> str:
     return f"{expectation.type}({', '.join(f'{name}={value!r}' for name, value in expectation.kwargs.items())})"
 
 
-def measure_of(view: str, met: Met, where: str = "") -> Measure:
+def over(scope: str, check: str, subject: str, why: str) -> Measure:
+    """Says of what a check found that it is over."""
+    return Measure(scope, check, subject, None, "", detail=why, met=True, expectation="")
+
+
+def measure_of(view: str, met: Met, where: str = "", check: str = CHECK) -> Measure:
     """What came of an expectation of a user's. `where`: among which rows."""
     blocks = met.expectation.on_failure == "block"
     return Measure(
         view,
-        CHECK,
+        check,
         named(met.expectation),
         float(met.rows) if met.rows is not None else met.observed,
         "rows" if met.rows is not None else "",

@@ -119,7 +119,7 @@ def _wrong(rows: DataFrame, sides: Sides) -> DataFrame:
         one_type = T.StructType([T.StructField(_PADDED, T.BooleanType()), T.StructField("row", _row_type(rows, sides))])
         rows = rows.withColumn("_lacking", F.lit(None).cast(one_type))
     other = F.col("_lacking")[_PADDED]
-    alone = F.when(F.col(_WAS).isNull(), "undecidable").when(F.col(_WAS), "missed_delete").otherwise("left_over")
+    alone = F.when(F.col(_WAS), "missed_delete").otherwise("left_over")  # also where the log no longer tells: wrong it is
     pair = F.when(F.col(_PADDED) & ~other, "left_over").when(~F.col(_PADDED) & other, "lost_padded").otherwise("wrong_value")
     surplus = F.when(F.col(_WANTED) > 0, "duplicate").when(paired, pair).otherwise(alone)
     lacking = F.when(paired & (F.col(_HELD) == 0), None).when(F.col(_PADDED), "lost_padded").otherwise("lost")

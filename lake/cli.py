@@ -70,8 +70,8 @@ def refresh(
     with answering(context) as answer:
         opened = answer.lake(strict=False)
         names = list(opened.config.views) if all_views else views or [_required(None)]
-        if accept and (len(names) > 1 or step is not None):
-            raise typer.BadParameter("--accept is of one view, in one step")
+        if accept and (len(names) > 1 or step is not None or check or context.obj.run):
+            raise typer.BadParameter("--accept is of one view, in one step, without --check and outside a run")
         if step is not None:
             steps = [
                 s
@@ -93,11 +93,17 @@ def refresh(
 
 
 @app.command(epilog="Example: lakejoin rebuild q20")
-def rebuild(context: typer.Context, view: View, until: Until = None, as_json: Json = False) -> None:
+def rebuild(
+    context: typer.Context,
+    view: View,
+    until: Until = None,
+    accept: Annotated[list[str] | None, typer.Option("--accept", help="A finding that is not to stop it this once (repeat it).")] = None,
+    as_json: Json = False,
+) -> None:
     """Compute a view anew and publish the difference in one commit; readers see the old view until then."""
     with answering(context) as answer:
         opened = answer.lake()
-        console.print_results([working(f"rebuilding {view}", lambda: opened.rebuild(view, until_of(until)))], as_json)
+        console.print_results([working(f"rebuilding {view}", lambda: opened.rebuild(view, until_of(until), accept or ()))], as_json)
 
 
 @app.command(

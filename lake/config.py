@@ -274,9 +274,13 @@ class Config(_Strict):
     @property
     def report_url(self) -> str:
         """Where a browser finds the report: under `quality.url`, else the file itself."""
+        return self.page_url(REPORT)
+
+    def page_url(self, name: str) -> str:
+        """Where a browser finds a file of the folder of quality: under `quality.url`, else the file itself."""
         if self.quality.url is not None:
-            return f"{self.quality.url.rstrip('/')}/{REPORT}"
-        place = f"{self.quality_path}/{REPORT}"
+            return f"{self.quality.url.rstrip('/')}/{name}"
+        place = f"{self.quality_path}/{name}"
         return place if _URI.match(place) else f"file://{place}"
 
     def limits(self, view: str) -> Limits:

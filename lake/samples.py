@@ -26,11 +26,23 @@ class Samples:
         return {name: self._value(name, value) for name, value in row.items() if self.how == "rows" or name in key}
 
     def text(self, message: str, known: Collection[object] = ()) -> str:
-        """A message of Spark's, which quotes values of the data, without them unless rows may be shown. `known`: what a user wrote."""
+        """A message of Spark's, which quotes values of the data, without them unless rows may be shown. `known`: what a user wrote.
+
+        Of errors in the data (SQLSTATE 22, 23, P0), which quote them in any way, only the name is left.
+        """
         if self.how == "rows" and not self.sensitive:
             return message
+        name, state = re.match(r"\[([A-Z0-9_.]+)\]", message), re.search(r"SQLSTATE: (\w\w)\w{3}\W*$", message)
+        if name and (state is None or state[1] in ("22", "23", "P0")):
+            return f"{name[0]} (what else it says quotes rows, and is kept back)"
         words = {str(word) for word in known}
         return re.sub(r"'[^']*'|\"[^\"]*\"", lambda found: found[0] if found[0][1:-1] in words else "'...'", message)
+
+    def aggregate(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a number that sums rows up may be shown, by the arguments of what is asked, which name its columns."""
+        hidden = {column.lower() for column in self.sensitive}
+        named = {str(name).lower() for value in arguments.values() for name in (value if isinstance(value, list | tuple) else [value])}
+        return self.how != "off" and not hidden & named
 
     def _value(self, name: str, value: Any) -> Any:
         if value is None or name.lower() not in {column.lower() for column in self.sensitive}:

@@ -67,6 +67,8 @@ def test_wrong_requests_exit_with_2_and_say_what_there_is(run: Any) -> None:
     assert "Traceback" not in answer.stderr
     assert run("refresh").exit_code == 2
     assert run("refresh", "v", "--until", "a=x").exit_code == 2
+    assert run("refresh", "v", "--check", "--accept", "F1").exit_code == 2
+    assert run("--run", "r", "refresh", "v", "--accept", "F1").exit_code == 2
 
 
 def test_backfill_shows_its_steps_and_show_reads_them(run: Any, lake: TestLake) -> None:

@@ -123,6 +123,13 @@ def test_where_each_path_is_newer_of_another_table_nothing_is_put_in_a_class(pat
     assert (found.position, counts(found)) == ("undecidable", {"undecidable": 3})
 
 
+def test_a_strong_view_that_was_not_compared_whole_is_not_the_truth(paths: TestLake) -> None:
+    with paths.as_if_published("v"):
+        paths.sql("UPDATE {v} SET x = 12 WHERE id = 1")
+    assert paths.open.agreement("v", trusted=False).wrong == 0
+    assert paths.open.agreement("v").wrong == 1
+
+
 def test_what_can_no_longer_be_read_is_undecidable(paths: TestLake) -> None:
     paths.sql("UPDATE {a} SET x = 11 WHERE id = 1")
     paths.open.on("eventual").refresh("v")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 
 from expectations.checks import Checked
 from expectations.decisions import snoozed
-from expectations.results import QualityResults
+from expectations.results import Measure, QualityResults
+from lake import Lakehouse
 from lake.errors import BlockedError, ConfigError
+from lake.samples import Samples
 from tests.lakes import TestLake, multiset
 
 SECRET = "planted-secret"
@@ -96,6 +99,7 @@ def test_a_check_that_cannot_run_is_told_apart_from_one_that_failed(orders: Test
     found = orders.open.check("v")
     broken = {m.subject: m.broken for m in found.measures if m.status == "broken"}
     assert list(broken) == ["expect_column_values_to_not_be_null(column='gone')"]
+    assert "! could not run" in Path(found.pages).read_text()
     assert found.open == ()
     assert found.exit_code == 3
 
@@ -105,14 +109,48 @@ def test_shares_of_the_keys_take_turns_until_all_were_compared(orders: TestLake)
     orders.refresh("v")
     with orders.as_if_published("v"):
         orders.sql("UPDATE {v} SET x = 98 WHERE id = 1")
-    found = [next(m for m in orders.open.check("v").measures if m.check == "exactness") for _ in range(4)]
-    assert [m.part for m in found] == ["1/3", "2/3", "3/3", "1/3"]
-    assert sum(m.rows or 0 for m in found[:3]) == 2
-    compared = [int(m.detail.split(" of ")[1].split()[0]) for m in found[:3]]
-    assert sum(compared) == 3
+    found = _exactness(orders, 5)
+    wrong = next(m for m in found if m.rows)
+    assert (wrong.rows, wrong.part) == (2, found[-1].part)  # it is compared again until it is mended
+    orders.open.rebuild("v")
+    ended = orders.open.check("v")
+    assert [event for event, _ in ended.told] == ["resolved"]
+    found = _exactness(orders, 3)
+    assert sorted(m.part for m in found) == ["1/3", "2/3", "3/3"]
+    assert [m.rows for m in found] == [0, 0, 0]
+    assert sum(int(m.detail.split(" of ")[1].split()[0]) for m in found) == 3
 
 
-def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(orders: TestLake) -> None:
+def _exactness(lake: TestLake, times: int) -> list[Measure]:
+    return [next(m for m in lake.open.check("v").measures if m.check == "exactness") for _ in range(times)]
+
+
+def test_what_cannot_be_decided_any_more_ends_no_finding(orders: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders.view("v", orders.views["v"]["query"], realtime=True)
+    orders.refresh("v")
+    orders.open.on("eventual").refresh("v")
+    with orders.as_if_published("v", "eventual"):
+        orders.spark.sql(f"UPDATE delta.`{orders.path('views')}/v__realtime` SET x = 98 WHERE id = 1")
+    (first,) = orders.open.check("v").open
+    assert (first.check, first.subject, first.rows) == ("agreement", "wrong_value", 1)
+    decided = Lakehouse.agreement
+    monkeypatch.setattr(Lakehouse, "agreement", lambda *about: replace(decided(*about), classes=(), reason="a file is gone"))
+    again = orders.open.check("v")
+    assert [(f.id, f.state) for f in again.open] == [(first.id, "opened")]
+    assert {m.status for m in again.measures if m.check == "agreement" and m.subject != "undecidable"} == {"undecidable"}
+
+
+def test_what_is_not_checked_any_more_is_over(orders: TestLake) -> None:
+    query = orders.views["v"]["query"]
+    orders.view("v", query, expectations=[{"type": "expect_column_max_to_be_between", "kwargs": {"column": "x", "max_value": 3}}])
+    orders.refresh("v")
+    (opened,) = orders.open.check("v").open
+    orders.view("v", query, expectations=[{"type": "expect_column_max_to_be_between", "kwargs": {"column": "x", "max_value": 99}}])
+    ended = orders.open.check("v")
+    assert ([(event, f.id) for event, f in ended.told], ended.open) == ([("resolved", opened.id)], ())
+
+
+def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(orders: TestLake, webhook: list[Any]) -> None:
     asked = [{"type": "expect_column_values_to_be_between", "kwargs": {"column": "x", "min_value": 0}, "on_failure": "block"}]
     orders.view("v", orders.views["v"]["query"], expectations=asked, sensitive=["mail"])
     orders.refresh("v")
@@ -122,11 +160,16 @@ def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(order
         orders.refresh("v")
     assert multiset(orders.open.read("v")) == before
     finding = str(caught.value).split("--accept ")[1].split('"')[0]
+    found = orders.open.check("v")
+    assert ([f.id for f in found.open], found.told) == ([finding], ())  # the published rows are as they should be, and old
+    assert found.open[0].snapshot
     assert orders.refresh("v", accept=[finding]).rows_inserted == 2
     orders.assert_exact("v")
     frame = QualityResults(orders.open).frame()
     assert frame is not None
     assert [r.kind for r in frame.where(f"finding = '{finding}'").orderBy("time").collect()].count("accept") == 1
+    assert [(event, f.id) for event, f in orders.open.check("v").told if f.check == "publishing"] == [("resolved", finding)]
+    assert [body["event"] for body in webhook if body["finding"]["id"] == finding] == ["opened", "resolved"]
 
 
 def test_an_aggregate_expectation_is_held_against_the_whole_view(orders: TestLake) -> None:
@@ -169,6 +212,33 @@ def test_a_planted_secret_is_found_nowhere(orders: TestLake, how: str, caplog: p
     for text in [told, caplog.text, *pages, str(frame.collect())]:
         assert SECRET not in text
     assert ("'id': 1" in str(found.measures)) == (how != "off")
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("[CAST_INVALID_INPUT] The value 'it's a planted-secret' of ... malformed. SQLSTATE: 22018", "[CAST_INVALID_INPUT]"),
+        ('[CAST_OVERFLOW] The value 42L of the type "BIGINT" ... SQLSTATE: 22003', "[CAST_OVERFLOW]"),
+        ("[USER_RAISED_EXCEPTION] planted-secret SQLSTATE: P0001", "[USER_RAISED_EXCEPTION]"),
+        ("[CAST_INVALID_INPUT] The value 'planted-", "[CAST_INVALID_INPUT]"),
+        ("[UNRESOLVED_COLUMN] A column `x` ... SQLSTATE: 42703", "A column `x`"),
+    ],
+)
+def test_of_an_error_in_the_data_only_its_name_is_shown(message: str, shown: str) -> None:
+    text = Samples("keys").text(message)
+    assert shown in text
+    assert "planted" not in text
+    assert "42L" not in text
+    assert Samples("rows").text(message) == message
+
+
+def test_a_maximum_of_what_is_sensitive_is_not_shown(orders: TestLake) -> None:
+    asked = [{"type": "expect_column_max_to_be_between", "kwargs": {"column": name, "max_value": 3}} for name in ("x", "id")]
+    orders.view("v", orders.views["v"]["query"], expectations=asked, sensitive=["X"])
+    orders.refresh("v")
+    found = orders.open.check("v")
+    assert {m.subject.split("'")[1]: m.value for m in found.measures if m.check == "expectation"} == {"x": None, "id": 3}
+    assert '"observed_value": 30' not in "".join(f.read_text() for f in Path(found.pages).parent.parent.rglob("*.json"))
 
 
 def test_what_is_not_known_is_refused(orders: TestLake) -> None:

@@ -47,6 +47,7 @@ def told(rows: list[Row]) -> list[str]:
         ([result(0, 2, "warning"), result(1, 2, "critical"), result(2, 2, "warning")], ["opened", "escalated", ""]),
         ([result(0, 2), result(1, None), result(2, 2)], ["opened", "", ""]),
         ([result(0, 2), snooze(result(0, 2), 1, 9), result(2, 3), result(3, 0)], ["opened", "", "resolved"]),
+        ([result(0, 2), snooze(result(0, 2), 1, 4), result(2, 2), result(5, 2), result(6, 2)], ["opened", "", "opened", ""]),
         ([result(0, 2, "warning"), snooze(result(0, 2), 1, 9), result(2, 3, "critical")], ["opened", "escalated"]),
     ],
 )

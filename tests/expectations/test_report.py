@@ -80,6 +80,20 @@ def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> No
         assert "http" not in file.read_text()
 
 
+def test_of_a_table_that_somebody_else_wrote_to_the_report_tells_what_it_can(lake: TestLake) -> None:
+    lake.table("a", "SELECT 1 AS id", key=["id"])
+    lake.view("v", "SELECT id FROM a")
+    lake.refresh("v")
+    lake.sql("DELETE FROM {v}")
+    lake.others = {"quality": {"url": "https://quality.example.com/"}}
+    Path(lake.open.config.quality_path, "docs").mkdir(parents=True)
+    shown = report(lake.open, ["v"]).split("<script>")[0]
+    assert "can&#39;t be told" in shown
+    assert "Source a" in shown
+    assert 'class="plot"' in shown
+    assert 'href="https://quality.example.com/docs/index.html"' in shown
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Debian's, which .ci/run installs."""
