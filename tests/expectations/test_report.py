@@ -85,7 +85,7 @@ def test_of_a_table_that_somebody_else_wrote_to_the_report_tells_what_it_can(lak
     lake.view("v", "SELECT id FROM a")
     lake.refresh("v")
     lake.sql("DELETE FROM {v}")
-    lake.others = {"quality": {"url": "https://quality.example.com/"}}
+    lake.others, lake._open = {"quality": {"url": "https://quality.example.com/"}}, None
     Path(lake.open.config.quality_path, "docs").mkdir(parents=True)
     shown = report(lake.open, ["v"]).split("<script>")[0]
     assert "can&#39;t be told" in shown
