@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 from expectations import pages, suites
-from expectations.findings import Event, Finding, events, findings
-from expectations.notices import tell
+from expectations.findings import Event, Finding, findings
+from expectations.notices import kept
 from expectations.results import MEASURED, Measure, QualityResults, Row, row_of
 from expectations.sources import Source, guarded
 from expectations.standing import scopes
@@ -63,14 +63,13 @@ class Checks:
 
     def __init__(self, lake: Lakehouse) -> None:
         self._lake = lake
-        self._results = QualityResults(lake)
 
     def run(self, views: Sequence[str]) -> Checked:
         """Check the views, and once each of their source tables. Raises ConfigError for a view that there is not."""
         run, now = uuid.uuid4().hex[:12], datetime.now(UTC)
         order = self._lake.in_order(views)
         tables = list(dict.fromkeys(t for view in order for t in self._bases(view)))
-        before = self._results.recent()
+        before = QualityResults(self._lake).recent()
         by_scope = defaultdict[str, list[Row]](list)
         for row in before:
             if row.kind == "result":
@@ -103,14 +102,10 @@ class Checks:
         found: Sequence[Measure],
         told: Mapping[str, suites.Told],
     ) -> Checked:
-        self._results.add(rows)
+        now_found, changed = kept(self._lake, before, rows, now, self.dependents())
         place = pages.write(self._lake, run, told)
-        readers = self.dependents()
-        was, now_found = findings(before, readers), findings([*before, *rows], readers)
-        changed = events(was, now_found, now)
         checked = {m.scope for m in found}
-        still = tuple(f for f in now_found.values() if f.state != "resolved" and f.scope in checked)
-        tell(self._lake.config.quality.webhook, changed)
+        still = tuple(f for f in now_found.values() if f.open and f.scope in checked)
         return Checked(run, now, tuple(found), still, tuple(changed), place)
 
     def dependents(self) -> dict[str, tuple[str, ...]]:
@@ -151,5 +146,5 @@ def _given_up(known: Iterable[Finding], found: Sequence[Measure]) -> list[Measur
     some check of a view or table could not run, that is left for later.)"""
     made = {m.finding for m in found}
     whole = {m.scope for m in found} - {m.scope for m in found if m.status == "broken"}
-    left = [f for f in known if f.state != "resolved" and f.scope in whole and f.id not in made and f.check != PUBLISHING]
+    left = [f for f in known if f.open and f.scope in whole and f.id not in made and f.check != PUBLISHING]
     return [over(f.scope, f.check, f.subject, "not checked any more") for f in left]

@@ -44,6 +44,11 @@ class Finding:
     snoozed: datetime | None = None
     reason: str = ""
 
+    @property
+    def open(self) -> bool:
+        """Whether it is there still."""
+        return self.state != "resolved"
+
     def asleep(self, now: datetime) -> bool:
         """Whether it is to be left alone for now."""
         return self.snoozed is not None and now < self.snoozed
@@ -76,10 +81,9 @@ def _after(known: Finding | None, row: Row, dependents: tuple[str, ...]) -> Find
         return replace(known, state="resolved", last_seen=row.time, snoozed=None, reason="") if known is not None else None
     if row.status != "failed":
         return known
-    there = known is not None and known.state != "resolved"
     body = {n: getattr(row, n) for n in _SAME}
     new = Finding(row.finding, "opened", first_seen=row.time, last_seen=row.time, dependents=dependents, **body)
-    if not there or known is None:
+    if known is None or not known.open:
         return new
     escalated = _ORDER[row.severity] > _ORDER[known.severity]
     again = replace(new, state="ongoing", first_seen=known.first_seen)
@@ -97,11 +101,10 @@ def events(before: Mapping[str, Finding], after: Mapping[str, Finding], now: dat
     found: list[tuple[Event, Finding]] = []
     for name, finding in after.items():
         old = before.get(name)
-        was_open = old is not None and old.state != "resolved"
-        if finding.state == "resolved":
-            if was_open:
+        if not finding.open:
+            if old is not None and old.open:
                 found.append(("resolved", finding))
-        elif old is None or not was_open:
+        elif old is None or not old.open:
             found.append(("opened", finding))
         elif _ORDER[finding.severity] > _ORDER[old.severity]:
             found.append(("escalated", finding))

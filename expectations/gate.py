@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 
 from expectations.decisions import decided
-from expectations.findings import events, findings
-from expectations.notices import tell
+from expectations.notices import kept
 from expectations.results import Measure, QualityResults, finding_id, row_of
 from expectations.suites import meets, of_rows
 from expectations.views import PUBLISHING, measure_of, named
@@ -56,11 +55,10 @@ class Blocking:
     def _keep(self, failed: list[Measure], candidate: Candidate) -> None:
         if not failed:
             return
-        now, run, results = datetime.now(UTC), uuid.uuid4().hex[:12], QualityResults(self._lake)
+        now, run = datetime.now(UTC), uuid.uuid4().hex[:12]
         owner, snapshot = self._lake.config.view(self._view).owner or "", dict(candidate.stamp.snapshot)
-        before, rows = results.recent(), [row_of(replace(m, snapshot=snapshot), run, now, owner) for m in failed]
-        results.add(rows)
-        tell(self._lake.config.quality.webhook, events(findings(before), findings([*before, *rows]), now))
+        rows = [row_of(replace(m, snapshot=snapshot), run, now, owner) for m in failed]
+        kept(self._lake, QualityResults(self._lake).recent(), rows, now)
 
     def _text(self, blocking: list[Measure], candidate: Candidate) -> str:
         said = []

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from expectations.findings import Event, Finding
+from expectations.findings import Event, Finding, events, findings
+from expectations.results import QualityResults, Row
+from lake import Lakehouse
 
 logger = logging.getLogger("lakejoin")
 _WITHIN = 10.0
 
 
-def tell(webhook: str | None, told: Sequence[tuple[Event, Finding]]) -> None:
-    """Log each, and tell the webhook, if there is one."""
+def kept(
+    lake: Lakehouse, before: Sequence[Row], rows: Sequence[Row], now: datetime, dependents: Mapping[str, Sequence[str]] | None = None
+) -> tuple[dict[str, Finding], list[tuple[Event, Finding]]]:
+    """Keep new results, and tell the log and the webhook of what has changed by them. `before`: those of the last ninety days.
+
+    Returns all findings, and what was told.
+    """
+    QualityResults(lake).add(rows)
+    after = findings([*before, *rows], dependents)
+    told = events(findings(before, dependents), after, now)
     for event, finding in told:
         logger.info("finding %s: %s", event, finding, extra={"lakejoin": {"event": "finding", "state": event, **finding.to_json()}})
-    notify(webhook, told)
+    notify(lake.config.quality.webhook, told)
+    return after, told
 
 
 def notify(webhook: str | None, told: Sequence[tuple[Event, Finding]]) -> None:

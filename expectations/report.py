@@ -68,8 +68,8 @@ class ViewReport:
     standing: Standing
     explanation: Explanation | None
     path: Mapping[str, Any]
-    hours: float = 48.0
-    wrong: str = ""
+    hours: float
+    wrong: str
 
     @property
     def exact(self) -> tuple[str, str]:

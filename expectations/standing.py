@@ -29,7 +29,7 @@ class Standing:
 
 def standing(view: str, rows: Sequence[Row]) -> Standing:
     """By the results of checks of the view and of what it reads, oldest first."""
-    still = tuple(f for f in findings(rows).values() if f.state != "resolved")
+    still = tuple(f for f in findings(rows).values() if f.open)
     checks = [r for r in rows if r.scope == view and r.check == "exactness" and r.kind == "result"]
     if not checks:
         return Standing("unknown", f'never checked: run "lakejoin check {view}"', still)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from expectations.findings import findings
 from expectations.results import Measure, Row, Severity
 from expectations.sources import guarded
 from expectations.suites import Met, Told, meets
@@ -40,7 +41,7 @@ _CAUSES = {
 @dataclass
 class View:
     """A view to be checked. `before`: the results of its checks until now. Afterwards `told` is Great Expectations' result on its rows, and
-    `exact` says whether they were its query's answer, as far as was looked."""
+    `exact` says whether they were its query's answer, all of them."""
 
     lake: Lakehouse
     name: str
@@ -178,12 +179,11 @@ class View:
 
     def _publishing(self) -> Iterator[Measure]:
         """What stopped a refresh, where the view has been published since."""
-        last = {row.subject: row for row in self.before if row.check == PUBLISHING}
-        stopped = [row for row in last.values() if row.status == "failed"]
+        stopped = [f for f in findings(self.before).values() if f.check == PUBLISHING and f.open]
         published = max((p.committed for p in self.lake.history(self.name)), default=0.0) if stopped else 0.0
-        for row in stopped:
-            if published > row.time.timestamp():
-                yield over(self.name, PUBLISHING, row.subject, "published since")
+        for finding in stopped:
+            if published > finding.last_seen.timestamp():
+                yield over(self.name, PUBLISHING, finding.subject, "published since")
 
 
 def _side_by_side(found: Differences) -> tuple[dict[str, Any], ...]:

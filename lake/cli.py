@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 View = Annotated[str, typer.Argument(help="The view's name in lakejoin.yml.")]
 OptionalView = Annotated[str | None, typer.Argument(help="The view's name in lakejoin.yml; all views without it.")]
+Accept = Annotated[list[str] | None, typer.Option("--accept", help="A finding that is not to stop it this once (repeat it).")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for machines.")]
 All = Annotated[bool, typer.Option("--all", help="Every view of the configuration.")]
 Until = Annotated[
@@ -59,7 +60,7 @@ def refresh(
     until: Until = None,
     step: Annotated[str | None, typer.Option("--step", help="In steps of so many commits or so long a time: 100, 30m, 6h, 1d.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Check each view afterwards, as lakejoin check does.")] = False,
-    accept: Annotated[list[str] | None, typer.Option("--accept", help="A finding that is not to stop it this once (repeat it).")] = None,
+    accept: Accept = None,
     profile: Annotated[bool, typer.Option("--profile", help="Show where the time went: phases, Spark jobs, generated code.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -97,7 +98,7 @@ def rebuild(
     context: typer.Context,
     view: View,
     until: Until = None,
-    accept: Annotated[list[str] | None, typer.Option("--accept", help="A finding that is not to stop it this once (repeat it).")] = None,
+    accept: Accept = None,
     as_json: Json = False,
 ) -> None:
     """Compute a view anew and publish the difference in one commit; readers see the old view until then."""

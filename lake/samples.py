@@ -40,11 +40,14 @@ class Samples:
 
     def aggregate(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a number that sums rows up may be shown, by the arguments of what is asked, which name its columns."""
-        hidden = {column.lower() for column in self.sensitive}
         named = {str(name).lower() for value in arguments.values() for name in (value if isinstance(value, list | tuple) else [value])}
-        return self.how != "off" and not hidden & named
+        return self.how != "off" and not self._hidden & named
+
+    @property
+    def _hidden(self) -> set[str]:
+        return {column.lower() for column in self.sensitive}
 
     def _value(self, name: str, value: Any) -> Any:
-        if value is None or name.lower() not in {column.lower() for column in self.sensitive}:
+        if value is None or name.lower() not in self._hidden:
             return value
         return f"#{hashlib.sha256(str(value).encode()).hexdigest()[:12]}"

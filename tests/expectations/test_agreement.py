@@ -123,6 +123,11 @@ def test_where_each_path_is_newer_of_another_table_nothing_is_put_in_a_class(pat
     assert (found.position, counts(found)) == ("undecidable", {"undecidable": 3})
 
 
+def test_a_row_too_many_is_wrong_also_where_the_log_tells_no_more(paths: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lake.lakehouse.deleted", lambda *_: None)
+    assert counts(tampered(paths, "m", "INSERT INTO {path} (id, name) VALUES (9, 'z')")) == {"left_over": 1}
+
+
 def test_a_strong_view_that_was_not_compared_whole_is_not_the_truth(paths: TestLake) -> None:
     with paths.as_if_published("v"):
         paths.sql("UPDATE {v} SET x = 12 WHERE id = 1")
