@@ -6,6 +6,7 @@ declared, and one whose columns a Delta table can't hold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,10 @@ from lake.relations.tree import build
 from lake.scala import Java
 from lake.session import settings
 from lake.tables import reason
+from lake.texts import query_text
 
+_NOW = ("now", "today", "tomorrow", "yesterday")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
 _TIME_AND_USER = {
     "CurrentDate": "current_date",
     "CurDateExpressionBuilder": "curdate",
@@ -130,7 +134,7 @@ def _defined(
     frame = view_frame(catalyst, name, view, config, {t: catalyst.placeholder(t, schema) for t, schema in schemas.items()})
     plan, optimised = catalyst.analysed(frame), catalyst.optimised(frame)
     census = catalyst.census(plan)
-    _refuse_nondeterministic(name, catalyst, plan, census)
+    _refuse_nondeterministic(name, catalyst, plan, census, "" if view.function else query_text(view, config))
     sources = _sources(name, catalyst, census, list(schemas))
     columns = _columns(name, catalyst.schema_of(plan), [a.exprId().id() for a in catalyst.list(optimised.output())])
     normal = catalyst.normal_form(optimised)
@@ -139,9 +143,12 @@ def _defined(
     catalyst.mark_sessions(plan, optimised)
     tree = tie_free(catalyst.tree(optimised), catalyst, primary_keys)
     carried = carrying(stored(tree, catalyst), catalyst, primary_keys)
-    relation = build(carried.node, catalyst)
-    operator = stored_of(relation)
     hidden = _hidden(carried, columns, catalyst.schema_of(carried.node.spine[0]))
+    storable = not any(_unstorable(column.data_type) for column in hidden)
+    if not storable:  # what tells its rows apart has no place in its table
+        carried, hidden = Carrying(tree, None), ()
+    relation = build(carried.node, catalyst)
+    operator = stored_of(relation) if storable else None
     shape = [f"{c.name} {c.data_type.simpleString()}" for c in (*columns, *hidden)]
     return Definition(
         view=name,
@@ -151,15 +158,15 @@ def _defined(
         columns=columns,
         hidden=hidden,
         key=carried.key,
-        scope=scope(relation, catalyst) if relation.order_dependent and operator is None else (),
+        scope=scope(relation, catalyst) if relation.order_dependent and operator is None and storable else (),
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
         fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys),
         padded=tuple(tuple(c.name for c in columns if c.attribute in group) for group in padded(tree, catalyst)),
     )
 
 
-def _refuse_nondeterministic(name: str, catalyst: Catalyst, plan: Java, census: Sequence[tuple[str, Java]]) -> None:
-    bad = sorted({_TIME_AND_USER[kind] for kind, _ in census if kind in _TIME_AND_USER})
+def _refuse_nondeterministic(name: str, catalyst: Catalyst, plan: Java, census: Sequence[tuple[str, Java]], text: str) -> None:
+    bad = sorted({_TIME_AND_USER[kind] for kind, _ in census if kind in _TIME_AND_USER} | _moments(census) | _typed_moments(text))
     if not bad and not plan.deterministic():
         bad = catalyst.nondeterministic(census)
     if bad or not plan.deterministic():
@@ -167,6 +174,19 @@ def _refuse_nondeterministic(name: str, catalyst: Catalyst, plan: Java, census: 
             f"The query of view {name!r} is not a function of its tables: it uses {', '.join(bad) or 'a nondeterministic expression'}. "
             "Put the value into a table, or leave it to the reader of the view."
         )
+
+
+def _moments(census: Sequence[tuple[str, Java]]) -> set[str]:
+    """Casts of 'now' and its like to times."""
+    casts = [(java, java.children().head()) for kind, java in census if kind in ("Cast", "ParseToDate", "ParseToTimestamp")]
+    literals = [(java, of) for java, of in casts if of.getClass().getSimpleName() == "Literal"]
+    found = {str(of.toString()): str(java.dataType().typeName()) for java, of in literals}
+    return {f"CAST('{word}' AS {kind})" for word, kind in found.items() if kind in _TIMES and word.strip().lower() in _NOW}
+
+
+def _typed_moments(text: str) -> set[str]:
+    """Literals such as DATE'today', of which the parser leaves only the day that it was."""
+    return {found[0] for found in re.finditer(rf"\b(?:DATE|TIMESTAMP\w*)\s*'\s*(?:{'|'.join(_NOW)})\b[^']*'", text, re.IGNORECASE)}
 
 
 def _sources(name: str, catalyst: Catalyst, census: Sequence[tuple[str, Java]], inputs: Sequence[str]) -> tuple[str, ...]:

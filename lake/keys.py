@@ -18,10 +18,12 @@ from lake.scala import Java
 
 @dataclass(frozen=True)
 class Key:
-    """Attribute ids of the root's output; `declared`: it leans on a primary key that somebody declared."""
+    """Attribute ids of the root's output; `declared`: it leans on a primary key that somebody declared; `null`: one of the rows may have
+    nothing but NULLs in it."""
 
     ids: tuple[int, ...]
     declared: bool
+    null: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
         case "Limit" if node.most:
             limited = catalyst.over(node, children)
             return Carrying(limited, keys[0], tuple(a.id for a in limited.output))
-        case "Filter" if catalyst.first_rows(node) and (partition := _columns(node.children[0].plan.partitionSpec(), catalyst)):
+        case "Filter" if (first := catalyst.first_rows(node)) and (partition := _columns(first.plan.partitionSpec(), catalyst)):
             return Carrying(catalyst.over(node, children), Key(partition, False), below[0].scope)
         case "Filter" | "Sort" | "Limit" | "BatchEvalPython" | "ArrowEvalPython":
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope)
@@ -87,7 +89,7 @@ def _equal(ids: set[int], node: Node, catalyst: Catalyst) -> set[int]:
 def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | None:
     names = {a.name.lower(): a.id for a in node.output}
     columns = primary_keys.get(node.source or "", ())
-    return Key(tuple(names[c.lower()] for c in columns), True) if columns else None
+    return Key(tuple(names[c.lower()] for c in columns), True, null=False) if columns else None
 
 
 def _partition(node: Node, catalyst: Catalyst) -> tuple[int, ...]:
@@ -113,9 +115,8 @@ def _projected(node: Node, below: Carrying, catalyst: Catalyst) -> Carrying:
     wanted = {*key, *below.scope}
     missing = [a for a in below.node.output if a.id in wanted and a.id not in aliases]
     ids, scope = (tuple(aliases.get(i, i) for i in found) for found in (key, below.scope))
-    declared = below.key is not None and below.key.declared
     return Carrying(
-        catalyst.over(node, [below.node], [a.java for a in missing]), Key(ids, declared) if below.key is not None else None, scope
+        catalyst.over(node, [below.node], [a.java for a in missing]), replace(below.key, ids=ids) if below.key is not None else None, scope
     )
 
 
@@ -133,7 +134,8 @@ def _grouped(node: Node, children: Sequence[Node], catalyst: Catalyst) -> tuple[
             extra.append(named)
             found = int(named.exprId().id())
         ids.append(found)
-    return catalyst.over(node, node.children, extra), Key(tuple(dict.fromkeys(ids)), False)
+    null = all(g.java.nullable() for g in grouping)
+    return catalyst.over(node, node.children, extra), Key(tuple(dict.fromkeys(ids)), False, null)
 
 
 def _defining(expression: Expression, definitions: Mapping[int, object]) -> int | None:
@@ -144,6 +146,8 @@ def _defining(expression: Expression, definitions: Mapping[int, object]) -> int 
 
 
 def _joined(node: Node, children: Sequence[Node], keys: Sequence[Key | None], catalyst: Catalyst) -> Key | None:
+    """Both sides' keys; one side's, where it has one row at the most for each of the other's. None where a full join may give two rows with
+    nothing but NULLs: one of either side, neither of which has a match."""
     left, right = keys
     kind = catalyst.join_type(node)
     if kind in ("LeftSemi", "LeftAnti", "ExistenceJoin"):
@@ -151,12 +155,15 @@ def _joined(node: Node, children: Sequence[Node], keys: Sequence[Key | None], ca
     if left is None or right is None:
         return None
     pairs = catalyst.equi_keys(catalyst.over(node, children))
-    both = Key(tuple(dict.fromkeys(left.ids + right.ids)), left.declared or right.declared)
+    declared = left.declared or right.declared
     if kind != "FullOuter" and kind != "RightOuter" and _covers(right, [b for _, b, _ in pairs]):
-        return Key(left.ids, both.declared)
+        return replace(left, declared=declared)
     if kind != "FullOuter" and kind != "LeftOuter" and _covers(left, [a for a, _, _ in pairs]):
-        return Key(right.ids, both.declared)
-    return both
+        return replace(right, declared=declared)
+    null = {"FullOuter": left.null or right.null, "LeftOuter": left.null, "RightOuter": right.null}.get(kind, left.null and right.null)
+    if kind == "FullOuter" and left.null and right.null:
+        return None
+    return Key(tuple(dict.fromkeys(left.ids + right.ids)), declared, null)
 
 
 def _covers(key: Key, equated: Sequence[Expression]) -> bool:

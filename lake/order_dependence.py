@@ -74,6 +74,8 @@ def ordered_by(window: Node, catalyst: Catalyst) -> set[int]:
 
 
 def _named_first(node: Node, catalyst: Catalyst) -> str:
+    if node.kind == "Aggregate" and any(_collated(java) for java in catalyst.list(node.plan.groupingExpressions())):
+        return "groups of strings that are equal by their collation: which of them stands for its group depends on the order of rows"
     for plan in node.spine:
         for expression in catalyst.list(plan.expressions()):
             for kind, java in catalyst.census(expression, subqueries=False):
@@ -96,9 +98,16 @@ def _named(kind: str, java: Java) -> str:
         return "a window frame of ROWS, which depends on the order of rows with equal sort keys"
     if kind in _MOMENTS or kind.startswith(_SKETCHES):
         return f"{java.prettyName()}, whose rounding depends on the order of rows"
+    if kind in ("Max", "Min") and _collated(java.child()):
+        return f"{java.prettyName()} of strings that may be equal by their collation: which of them it is depends on the order of rows"
     if kind in _SUMS and _adds_floats(kind, java):
         return f"{java.prettyName()} of floating-point numbers: their rounding depends on the order of rows"
     return ""
+
+
+def _collated(java: Java) -> bool:
+    """Whether there are strings in a value that its collation may take for equal though they differ."""
+    return " collate " in str(java.dataType().catalogString()).lower()
 
 
 def _within_ties(window: Java) -> bool:

@@ -110,12 +110,13 @@ def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ra
     `local`: the rows are few and on the driver, so their values can be told apart; else only their bounds are read, in one job.
     """
     fields = frame.schema.fields
+    frame = frame.toDF(*[f"k{i}" for i in range(len(fields))])
     encodings = [_encoding(f.dataType) for f in fields]
     wanted = [i for i, encoding in enumerate(encodings) if encoding is not None]
     found: list[Ranges | None] = [None] * len(fields)
     if not wanted:
         return tuple(found)
-    encoded = {i: encodings[i][0](F.col(fields[i].name)) for i in wanted}  # type: ignore[index]
+    encoded = {i: encodings[i][0](F.col(f"k{i}")) for i in wanted}  # type: ignore[index]
     rows = frame.select(*[encoded[i].alias(str(i)) for i in wanted]).collect() if local else None
     if rows is None:
         row = frame.agg(*[f(encoded[i]).alias(f"{f.__name__}{i}") for i in wanted for f in (F.min, F.max, _nulls)]).head()

@@ -192,7 +192,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
         builder = builder.comment(view.description)
     clustering = clustered_by(view, definition)
     if clustering:
-        builder = builder.clusterBy(*clustering)
+        builder = builder.clusterBy(*map(quoted, clustering))
     try:
         builder.execute()
     except PySparkException as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from lake.catalyst.expressions import EXPRESSION, SESSION
+from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION, QUERY_PLAN, SESSION
 from lake.catalyst.running import Running
 from lake.scala import Java
 
@@ -67,9 +67,27 @@ class Catalyst(Running):
         return frame._jdf.queryExecution().optimizedPlan()
 
     def relation_names(self, plan: Java) -> set[str]:
-        """The one-part names of relations in a parsed plan (those of CTEs, too)."""
-        parts = [self.list(java.multipartIdentifier()) for kind, java in self.census(plan) if kind == "UnresolvedRelation"]
-        return {str(names[0]) for names in parts if len(names) == 1}
+        """The one-part names of relations in a parsed plan, without those that stand for a CTE there."""
+        return set(self._free_names(plan, frozenset()))
+
+    def _free_names(self, java: Java, ctes: frozenset[str]) -> Iterator[str]:
+        kind = str(java.getClass().getSimpleName())
+        if kind == "UnresolvedRelation":
+            names = [str(name) for name in self.list(java.multipartIdentifier())]
+            if len(names) == 1 and names[0].lower() not in ctes:
+                yield names[0]
+            return
+        if kind == "UnresolvedWith":
+            for cte in self.list(java.cteRelations()):
+                yield from self._free_names(cte._2(), ctes)  # a CTE is not known in itself, but after itself
+                ctes |= {str(cte._1()).lower()}
+        below = self.list(java.children())
+        if self.is_a(java, QUERY_PLAN):
+            below += self.list(java.expressions())
+        elif self.is_a(java, PLAN_EXPRESSION):
+            below.append(java.plan())
+        for inner in below:
+            yield from self._free_names(inner, ctes)
 
     def nondeterministic(self, census: Sequence[tuple[str, Java]]) -> list[str]:
         """The names of the functions that are nondeterministic themselves."""

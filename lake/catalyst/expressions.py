@@ -126,6 +126,7 @@ class Expressions(Scala):
 
 
 EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
+QUERY_PLAN = "org.apache.spark.sql.catalyst.plans.QueryPlan"
 PLAN_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
 SESSION = "spark.sessionWindow"
 _WHOLE = frozenset({"byte", "short", "integer", "long"})

@@ -37,10 +37,9 @@ class Running(Trees):
         carried: list[Java] = []
         plans = [self._bound(frame, carried) for frame in frames]
         top = self.with_children(node.plan, plans, carried)
-        for outer in reversed(node.spine[:-1]):
-            top = outer.withNewChildren(self.seq([top]))
-        if values:
-            top = self._with_values(top, values)
+        for outer in [None, *reversed(node.spine[:-1])]:
+            top = top if outer is None else outer.withNewChildren(self.seq([top]))
+            top = self._with_values(top, values) if values else top
         return self._named(top, [a.exprId().id() for a in carried])
 
     def project(self, frame: DataFrame, expressions: Mapping[str, Expression], keep: bool = False) -> DataFrame:

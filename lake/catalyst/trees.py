@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from lake.catalyst.expressions import PLAN_EXPRESSION, Expressions
+from lake.catalyst.expressions import PLAN_EXPRESSION, QUERY_PLAN, Expressions
 from lake.nodes import Expression, Node
 from lake.scala import Java
 
@@ -30,6 +30,9 @@ class Trees(Expressions):
         if kind in LIMITS:
             plan, spine = self._limited(plan)
             kind = plan.nodeName() if plan.nodeName() == "Project" else "Limit"
+        elif kind == "Window" and plan.orderSpec().isEmpty() and self._numbers(plan):
+            plan = self._ordered(plan)
+            kind, spine = "Project", [plan]
         children = tuple(self.tree(child) for child in self.list(spine[-1].children()))
         return Node(kind, tuple(spine), children, self.attributes(plan.output()), self.source_of(plan))
 
@@ -49,6 +52,46 @@ class Trees(Expressions):
             outer = below.withNewChildren(self.seq([inner]))
             return outer, [outer]
         return plan, limits
+
+    def _numbers(self, window: Java) -> list[Java]:
+        """The row numbers among a window's expressions."""
+        named = self.list(window.windowExpressions())
+        return [java for java in named if java.child().windowFunction().getClass().getSimpleName() == "RowNumber"]
+
+    def _ordered(self, window: Java) -> Java:
+        """A Project over a window that numbers rows in the order of the Sort below it, or in any.
+
+        Spark makes a LATERAL subquery's ORDER BY ... LIMIT a row number, and forgets its order where a Project lies in between: it leans
+        on how rows happen to arrive, and refuses the plan when it is analysed again.
+        """
+        below, child = window.child(), window.child()
+        while below.nodeName() == "Project":
+            below = below.child()
+        by = self.list(below.order()) if below.nodeName() == "Sort" else [self._ascending(e) for e in self.list(window.partitionSpec())]
+        if below.nodeName() == "Sort":
+            had = {a.exprId().id() for a in self.list(child.output())}
+            lost = [a for order in by for a in self.list(order.references().toSeq()) if a.exprId().id() not in had]
+            child = self._passing(child, list({a.exprId().id(): a for a in lost}.values()))
+        expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
+        named = []
+        for alias in self.list(window.windowExpressions()):
+            function, spec = alias.child().windowFunction(), alias.child().windowSpec()
+            again = expressions.WindowSpecDefinition(spec.partitionSpec(), self.seq(by), spec.frameSpecification())
+            named.append(alias.withNewChildren(self.seq([expressions.WindowExpression(function, again)])))
+        plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
+        ordered = plans.Window(self.seq(named), window.partitionSpec(), self.seq(by), child, window.hint())
+        return self._project(self.list(window.output()), ordered)
+
+    def _ascending(self, expression: Java) -> Java:
+        expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
+        up = getattr(getattr(expressions, "Ascending$"), "MODULE$")
+        return expressions.SortOrder(expression, up, up.defaultNullOrdering(), self.seq([]))
+
+    def _passing(self, plan: Java, more: Sequence[Java]) -> Java:
+        """Projects over a Sort, with some of its columns among theirs; the Sort itself left out."""
+        if plan.nodeName() == "Sort":
+            return plan.child()
+        return self._project([*self.list(plan.projectList()), *more], self._passing(plan.child(), more))
 
     def over(self, node: Node, children: Sequence[Node], extra: Sequence[Java] = ()) -> Node:
         """The node over other children, with more output columns where it is a Project or an Aggregate."""
@@ -148,16 +191,17 @@ class Trees(Expressions):
                 found.append(expression)
         return found
 
-    def first_rows(self, node: Node) -> bool:
-        """Whether a Filter over a Window lets through one row of each partition: that whose row number is 1."""
+    def first_rows(self, node: Node) -> Node | None:
+        """The Window below a Filter that lets through one row of each of its partitions: that whose row number is 1; else None."""
         window = node.children[0]
+        if window.kind == "Project" and window.children[0].kind == "Window":
+            window = window.children[0]
         if window.kind != "Window":
-            return False
-        aliases = [(a.exprId().id(), a.child().windowFunction()) for a in self.list(window.plan.windowExpressions())]
-        numbers = {i for i, function in aliases if function.getClass().getSimpleName() == "RowNumber"}
+            return None
+        numbers = {alias.exprId().id() for alias in self._numbers(window.plan)}
         found = [c for c in self._conjuncts(self.some(node.plan.condition())) if c.getClass().getSimpleName() in _FIRST]
         tested = [(_FIRST[c.getClass().getSimpleName()], self.expression(c.left()), str(c.right().toString())) for c in found]
-        return any(e.plain and e.attribute in numbers and value == wanted for wanted, e, value in tested)
+        return window if any(e.plain and e.attribute in numbers and value == wanted for wanted, e, value in tested) else None
 
     def unexpanded(self, node: Node) -> frozenset[int]:
         """The output ids of an Expand that are the child's own columns in each of its projections."""
@@ -185,7 +229,7 @@ class Trees(Expressions):
             java = rest.pop()
             found.append((str(java.getClass().getSimpleName()), java))
             rest += self.list(java.children())
-            if self.is_a(java, "org.apache.spark.sql.catalyst.plans.QueryPlan"):
+            if self.is_a(java, QUERY_PLAN):
                 rest += self.list(java.expressions())
                 if java.nodeName() == "UnresolvedWith":
                     rest += self.list(java.innerChildren())

@@ -72,6 +72,8 @@ class _Builder:
             return Source(node, self.needed, self.together[node.source], shared)
         if node.kind in _CONSTANTS:
             return Constant(node)
+        if node.kind.startswith("UnionLoop"):
+            raise DefinitionError("The query has a recursive CTE, which can't be maintained. Compute it in a job of its own, into a table.")
         raise DefinitionError(
             f"The query reads {self.catalyst.describe(node)}, which is no table of lakejoin.yml. "
             "Declare the table under `tables:` and read it by that name."

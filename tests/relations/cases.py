@@ -81,6 +81,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "right_join": "SELECT a.s, b.id, b.w FROM a RIGHT JOIN b ON a.id = b.id",
         "full_join": "SELECT a.s, b.w FROM a FULL JOIN b ON a.id = b.id AND a.v < b.w",
         "full_join_using": "SELECT id, s, w FROM a FULL JOIN b USING (id)",
+        "full_join_of_groups": """SELECT x.v, n, y.id, m FROM (SELECT v, count(*) AS n FROM a GROUP BY v) x
+            FULL JOIN (SELECT id, count(*) AS m FROM b GROUP BY id) y ON x.v = y.id""",
         "left_join_range_only": "SELECT a.s, b.w FROM a LEFT JOIN b ON a.v > b.w",
         "semi_join": "SELECT * FROM a LEFT SEMI JOIN b ON a.id = b.id",
         "anti_join": "SELECT * FROM a LEFT ANTI JOIN b ON a.id = b.id",
