@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -78,6 +78,18 @@ class LakejoinOperator(SparkSubmitOperator):
     def published(self, context: Context, answer: Any) -> None:
         """Tell those who wait for the views."""
 
+    def found(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Call `airflow.on_finding` with each finding that opened, got worse or was resolved; that fails nothing."""
+        called = self.deployment.config.airflow.on_finding
+        for event in events:
+            self.log.info("finding %s: %s", event["event"], event)
+            if called is not None:
+                module, _, function = called.partition(":")
+                try:
+                    getattr(import_module(module), function)(event)
+                except Exception:  # whatever is wrong with it, the checks stand
+                    self.log.exception("`airflow.on_finding` failed")
+
     def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
         """Raise the failure in Lakejoin's words."""
         raise _worded(failure, answer)
@@ -103,6 +115,7 @@ class RefreshOperator(LakejoinOperator):
 
     def published(self, context: Context, answer: Any) -> None:
         for view, outcome in views_of(answer).items():
+            self.found(outcome.get("events", ()))
             if outcome["moved"]:
                 result = outcome["result"] or {}
                 rows = {name: result.get(name) for name in ("rows_inserted", "rows_deleted", "mode")}
@@ -117,18 +130,10 @@ class RefreshOperator(LakejoinOperator):
 
 
 class CheckOperator(LakejoinOperator):
-    """Checks views. `airflow.on_finding` is called with each finding that opened, got worse or was resolved, and fails nothing."""
+    """Checks views."""
 
     def published(self, context: Context, answer: Any) -> None:
-        called = self.deployment.config.airflow.on_finding
-        for event in answer.get("events", []) if isinstance(answer, dict) else []:
-            self.log.info("finding %s: %s", event["event"], event)
-            if called is not None:
-                module, _, function = called.partition(":")
-                try:
-                    getattr(import_module(module), function)(event)
-                except Exception:  # whatever is wrong with it, the checks stand
-                    self.log.exception("`airflow.on_finding` failed")
+        self.found(answer.get("events", ()) if isinstance(answer, dict) else ())
 
     def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
         """Say what is wrong; what was found is not found again by trying again."""

@@ -15,12 +15,12 @@ from functools import cached_property
 from typing import Any
 
 from expectations import pages, suites
-from expectations.findings import Event, Finding, findings
+from expectations.findings import Event, Finding, findings, told_as_json
 from expectations.notices import kept
-from expectations.results import MEASURED, Measure, QualityResults, Row, row_of
+from expectations.results import MEASURED, OWN, PUBLISHING, Measure, QualityResults, Row, row_of
 from expectations.sources import Source, guarded
 from expectations.standing import scopes
-from expectations.views import PUBLISHING, View, over, with_versions
+from expectations.views import View, over, with_versions
 from lake import Lakehouse
 from lake.errors import LakeError
 
@@ -43,9 +43,13 @@ class Checked:
             return 1
         return 3 if any(m.status == "broken" for m in self.measures) else 0
 
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What was told, for machines."""
+        return told_as_json(self.told)
+
     def to_json(self) -> dict[str, Any]:
         checks = [{**asdict(m), "status": m.status, "finding": m.finding if m.status == "failed" else None} for m in self.measures]
-        told = [{"event": event, **finding.to_json()} for event, finding in self.told]
         found = [f.to_json() for f in self.open]
         return {
             "run": self.run,
@@ -53,7 +57,7 @@ class Checked:
             "exit_code": self.exit_code,
             "checks": checks,
             "findings": found,
-            "events": told,
+            "events": self.events,
             "docs": self.pages,
         }
 
@@ -84,7 +88,7 @@ class Checks:
             measured = view.measures()
             found += guarded(lambda m=measured, v=name: with_versions(m, self._lake, v), name, "view", "table", view.shown)  # type: ignore[misc]
             if view.told:
-                told[f"{name}-expectations"] = view.told
+                told[f"{name}{OWN}"] = view.told
         found += _given_up(findings(before).values(), found)
         for scope in [*tables, *order]:
             judged = [m for m in found if m.scope == scope and m.expectation == MEASURED]
@@ -102,12 +106,13 @@ class Checks:
         found: Sequence[Measure],
         told: Mapping[str, suites.Told],
     ) -> Checked:
-        now_found, changed = kept(self._lake, before, rows, now, self.dependents())
+        now_found, changed = kept(self._lake, before, rows, now, self.dependents)
         place = pages.write(self._lake, run, told)
         checked = {m.scope for m in found}
         still = tuple(f for f in now_found.values() if f.open and f.scope in checked)
         return Checked(run, now, tuple(found), still, tuple(changed), place)
 
+    @cached_property
     def dependents(self) -> dict[str, tuple[str, ...]]:
         """By table or view, the views that read it, directly or not."""
         found: dict[str, list[str]] = {}
@@ -137,8 +142,10 @@ class Checks:
         return {view: answers[table] for view, answers in self._answers.items() if table in answers}
 
     def _owner(self, scope: str) -> str:
-        view = self._lake.config.views.get(scope)
-        return view.owner or "" if view is not None else ""
+        """A view's owner; a table's are those of the views that read it."""
+        views = self._lake.config.views
+        named = [scope] if scope in views else self.dependents.get(scope, ())
+        return ", ".join(dict.fromkeys(owner for view in named if (owner := views[view].owner)))
 
 
 def _given_up(known: Iterable[Finding], found: Sequence[Measure]) -> list[Measure]:

@@ -66,8 +66,9 @@ def findings(rows: Iterable[Row], dependents: Mapping[str, Sequence[str]] | None
     found: dict[str, Finding] = {}
     for row in rows:
         known = found.get(row.finding)
-        if row.kind == "snooze" and known is not None:
-            found[row.finding] = replace(known, snoozed=row.until, reason=row.detail)
+        if row.kind == "snooze":
+            put_off = known or _of(row, "ongoing", tuple((dependents or {}).get(row.scope, ())))  # it was seen too long ago
+            found[row.finding] = replace(put_off, snoozed=row.until, reason=row.detail)
         elif row.kind == "result":
             after = _after(known, row, tuple((dependents or {}).get(row.scope, ())))
             if after is not None:
@@ -81,13 +82,22 @@ def _after(known: Finding | None, row: Row, dependents: tuple[str, ...]) -> Find
         return replace(known, state="resolved", last_seen=row.time, snoozed=None, reason="") if known is not None else None
     if row.status != "failed":
         return known
-    body = {n: getattr(row, n) for n in _SAME}
-    new = Finding(row.finding, "opened", first_seen=row.time, last_seen=row.time, dependents=dependents, **body)
+    new = _of(row, "opened" if row.first_seen is None else "ongoing", dependents)
     if known is None or not known.open:
         return new
     escalated = _ORDER[row.severity] > _ORDER[known.severity]
     again = replace(new, state="ongoing", first_seen=known.first_seen)
     return again if escalated else replace(again, snoozed=known.snoozed, reason=known.reason)
+
+
+def _of(row: Row, state: State, dependents: tuple[str, ...]) -> Finding:
+    body = {n: getattr(row, n) for n in _SAME}
+    return Finding(row.finding, state, first_seen=row.first_seen or row.time, last_seen=row.time, dependents=dependents, **body)
+
+
+def told_as_json(told: Iterable[tuple[Event, Finding]]) -> list[dict[str, Any]]:
+    """What is told, for machines."""
+    return [{"event": event, **finding.to_json()} for event, finding in told]
 
 
 _SAME = (

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
 from expectations.decisions import decided
+from expectations.findings import Event, Finding, told_as_json
 from expectations.notices import kept
-from expectations.results import Measure, QualityResults, finding_id, row_of
+from expectations.results import PUBLISHING, Measure, QualityResults, finding_id, row_of
 from expectations.suites import meets, of_rows
-from expectations.views import PUBLISHING, measure_of, named
+from expectations.views import measure_of, named
 from lake import Lakehouse
 from lake.config import ExpectationConfig
 from lake.errors import BlockedError
 from lake.refresh import Candidate
 from lake.texts import expectations_of
+
+
+@contextmanager
+def _kept_in_memory(rows: DataFrame) -> Iterator[DataFrame]:
+    """The rows, computed once however many expectations are held against them; not at all where none is."""
+    try:
+        yield rows.persist()
+    finally:
+        rows.unpersist()
 
 
 class Blocking:
@@ -36,15 +47,16 @@ class Blocking:
         found = self._held("among the rows that change", candidate.changed, [e for e in asked if of_rows(e)])
         failed = {m.finding: m for m in found if m.status in ("failed", "broken")}
         left = [e for e in asked if finding_id(self._view, PUBLISHING, named(e)) not in failed]
-        found += self._held("in the view as it would be", candidate.whole, left)
+        with _kept_in_memory(candidate.whole) as whole:
+            found += self._held("in the view as it would be", whole, left)
         failed = {m.finding: m for m in found if m.status in ("failed", "broken")}
         accepted = [name for name in failed if name in self._accept]
         blocking = [measure for name, measure in failed.items() if name not in self._accept]
-        self._keep([*failed.values()], candidate)
+        told = self._kept([*failed.values()], candidate)
         for name in accepted:
-            decided(self._lake, "accept", name, f"published to {candidate.stamp.snapshot}")
+            decided(self._lake, "accept", name, f"may be published at {candidate.stamp.snapshot}")
         if blocking:
-            raise BlockedError(self._text(blocking, candidate))
+            raise BlockedError(self._text(blocking, candidate), told_as_json(told))
 
     def _held(self, where: str, rows: DataFrame, asked: list[ExpectationConfig]) -> list[Measure]:
         if not asked:
@@ -52,13 +64,14 @@ class Blocking:
         _, found = meets(self._view, rows, asked, self._lake.shown(self._view), self._lake.definition_key(self._view))
         return [measure_of(self._view, met, where, PUBLISHING) for met in found]
 
-    def _keep(self, failed: list[Measure], candidate: Candidate) -> None:
+    def _kept(self, failed: list[Measure], candidate: Candidate) -> list[tuple[Event, Finding]]:
+        """Keep what is not met, and tell of it; returns what was told."""
         if not failed:
-            return
+            return []
         now, run = datetime.now(UTC), uuid.uuid4().hex[:12]
         owner, snapshot = self._lake.config.view(self._view).owner or "", dict(candidate.stamp.snapshot)
         rows = [row_of(replace(m, snapshot=snapshot), run, now, owner) for m in failed]
-        kept(self._lake, QualityResults(self._lake).recent(), rows, now)
+        return kept(self._lake, QualityResults(self._lake).recent(), rows, now)[1]
 
     def _text(self, blocking: list[Measure], candidate: Candidate) -> str:
         said = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from urllib.error import URLError
 from urllib.request import Request, urlopen
@@ -24,25 +26,53 @@ def kept(
 
     Returns all findings, and what was told.
     """
-    QualityResults(lake).add(rows)
+    results, known = QualityResults(lake), findings(before, dependents)
+    rows = [_since(row, known.get(row.finding)) for row in rows]
+    results.add(rows)
     after = findings([*before, *rows], dependents)
-    told = events(findings(before, dependents), after, now)
+    told = events(known, after, now)
     for event, finding in told:
         logger.info("finding %s: %s", event, finding, extra={"lakejoin": {"event": "finding", "state": event, **finding.to_json()}})
-    notify(lake.config.quality.webhook, told)
+    webhook = lake.config.quality.webhook
+    if webhook:
+        results.add(list(_notices(webhook, [*before, *rows], told, after, now)))
     return after, told
 
 
-def notify(webhook: str | None, told: Sequence[tuple[Event, Finding]]) -> None:
-    """POST each to the webhook, as JSON with a `text` that chat services show. One that can't be reached is a warning, no failure."""
-    for event, finding in told if webhook else ():
-        body = {
-            "text": f"Lakejoin: {event}: {finding}. {finding.cause}. Run: {finding.command}",
-            "event": event,
-            "finding": finding.to_json(),
-        }
-        request = Request(str(webhook), json.dumps(body, default=str).encode(), {"Content-Type": "application/json"})
-        try:
-            urlopen(request, timeout=_WITHIN).close()
-        except (URLError, OSError, ValueError) as error:
-            logger.warning("the webhook could not be told of finding %s: %s", finding.id, error)
+def _since(row: Row, known: Finding | None) -> Row:
+    """A result with the time since when it is known that this is wrong, where it was wrong before."""
+    return replace(row, first_seen=known.first_seen) if row.status == "failed" and known is not None and known.open else row
+
+
+def _notices(
+    webhook: str, rows: Sequence[Row], told: Sequence[tuple[Event, Finding]], after: Mapping[str, Finding], now: datetime
+) -> Iterator[Row]:
+    """Tell the webhook of what has changed, and of what it could not be told before. The rows to be kept say what it could not be told
+    now, and what it was told at last."""
+    newest = {row.finding: row for row in rows}
+    tried = {row.finding: row for row in rows if row.kind in ("untold", "told")}
+    late = {name: row for name, row in tried.items() if row.kind == "untold" and name in after and not after[name].asleep(now)}
+    wanted = {name: (row.detail, after[name]) for name, row in late.items()} | {f.id: (event, f) for event, f in told}
+    run, error = uuid.uuid4().hex[:12], ""
+    for name, (event, finding) in wanted.items():
+        error = error or _notified(webhook, event, finding)  # once is enough to know that it is not there
+        if error:
+            logger.warning("the webhook could not be told of finding %s, and will be the next time: %s", name, error)
+        kind = "untold" if error else "told"
+        if (name in late) != bool(error) or (error and late[name].detail != event):
+            yield replace(newest[name], run=run, time=now, kind=kind, detail=event, samples="", status="", until=None)
+
+
+def _notified(webhook: str, event: str, finding: Finding) -> str:
+    """POST it to the webhook, as JSON with a `text` that chat services show; why that could not be done, empty where it was."""
+    body = {
+        "text": f"Lakejoin: {event}: {finding}. {finding.cause}. Run: {finding.command}",
+        "event": event,
+        "finding": finding.to_json(),
+    }
+    request = Request(webhook, json.dumps(body, default=str).encode(), {"Content-Type": "application/json"})
+    try:
+        urlopen(request, timeout=_WITHIN).close()
+    except (URLError, OSError, ValueError) as error:
+        return str(error)
+    return ""

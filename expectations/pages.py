@@ -16,6 +16,7 @@ from typing import Any
 
 from expectations.suites import Told
 from lake import Lakehouse
+from lake.config import PAGES
 
 _STYLE = Path(__file__).with_name("pages.css")
 _ELSEWHERE = re.compile(
@@ -25,12 +26,14 @@ _HREF = re.compile(r"""href=(["'])https?://[^"']*\1""")
 
 
 def write(lake: Lakehouse, run: str, told: Mapping[str, Told]) -> str:
-    """Keep each result as JSON, and write its page over the one of the run before, with an index; returns the index's place."""
+    """Keep each result as JSON and as a page, and the newest pages with an index; returns the index's place."""
     place = lake.config.quality_path
-    results, docs = lake.folder(f"{place}/validations"), lake.folder(f"{place}/docs")
+    results, pages, docs = (lake.folder(f"{place}/{folder}") for folder in ("validations", PAGES, "docs"))
     for name, result in told.items():
+        page = offline(result.page, name)
         results.replace(f"{name}-{run}.json", json.dumps(result.body, default=str))
-        docs.replace(f"{name}.html", offline(result.page, name))
+        pages.replace(f"{name}-{run}.html", page)
+        docs.replace(f"{name}.html", page)
     index: dict[str, Any] = {}
     with suppress(ValueError):  # half a file is written anew
         index = json.loads(docs.read("index.json") or "{}")

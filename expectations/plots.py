@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 import altair as alt
 
-from expectations.results import Row
+from expectations.results import Row, page_of
 from lake.view_table import Publication
 
 Values = list[dict[str, Any]]
+LINK = "Data Docs"
+"""The name of the values that are places of pages."""
 _MOST = 2_000
 _COLOURS = {"passed": "#2da44e", "failed": "#cf222e", "broken": "#bf8700", "undecidable": "#8250df"}
 
@@ -112,10 +114,12 @@ def hit_rates(eventual: Sequence[Publication]) -> Plot:
     return _plot("Real-time path: share of keys found in the cache", _told(values, "share"), values, chart)
 
 
-def checks(rows: Iterable[Row]) -> Plot:
-    """What came of each check, run by run."""
+def checks(rows: Iterable[Row], url: Callable[[str], str]) -> Plot:
+    """What came of each check, run by run, with the run's page. `url`: of a page in the folder of results."""
     values = _newest(
-        {"time": r.time.isoformat(), "check": f"{r.check}: {r.subject}", "state": r.status} for r in rows if r.kind == "result"
+        {"time": r.time.isoformat(), "check": f"{r.check}: {r.subject}", "state": r.status, LINK: url(page) if (page := page_of(r)) else ""}
+        for r in rows
+        if r.kind == "result"
     )
     colours = alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
     chart = (
@@ -127,6 +131,7 @@ def checks(rows: Iterable[Row]) -> Plot:
             color=alt.Color("state:N", scale=colours, legend=alt.Legend(orient="top", title=None)),
             shape=alt.Shape("state:N", scale=alt.Scale(domain=list(_COLOURS)), legend=alt.Legend(orient="top", title=None)),
             tooltip=["time:T", "check:N", "state:N"],
+            href=alt.Href(f"{LINK}:N"),
         )
     )
     bad = sum(v["state"] == "failed" for v in values)

@@ -57,7 +57,7 @@ class SampleTable:
 
 @dataclass(frozen=True)
 class ViewReport:
-    """All that is told of a view. `wrong`: why some of it could not be read."""
+    """All that is told of a view. `wrong`: why some of it could not be read; `url`: of a page in the folder of the results of checks."""
 
     name: str
     status: Sequence[SourceStatus]
@@ -70,6 +70,7 @@ class ViewReport:
     path: Mapping[str, Any]
     hours: float
     wrong: str
+    url: Callable[[str], str]
 
     @property
     def exact(self) -> tuple[str, str]:
@@ -116,7 +117,7 @@ class ViewReport:
         drawn = [plots.versions(self.published, self.commits), plots.lag(self.published, self.commits), plots.refreshes(self.published)]
         if self.eventual:
             drawn += [plots.differences(self.rows), plots.latency(self.eventual, self.commits), plots.hit_rates(self.eventual)]
-        return [*drawn, plots.checks(self.rows)]
+        return [*drawn, plots.checks(self.rows, self.url)]
 
     @property
     def realtime(self) -> str:
@@ -155,7 +156,8 @@ def collect(lake: Lakehouse, name: str, rows: Sequence[Row]) -> ViewReport:
     path: Mapping[str, Any] = told(lambda: states(lake, [name]).get(name, {}), {})
     own = of_scopes(rows, {name, *tables})
     stands, hours = standing(name, of_scopes(rows, scopes(lake, name))), lake.config.limits(name).retention_hours
-    return ViewReport(name, status, published, eventual, commits, own, stands, explanation, path, hours, " ".join(dict.fromkeys(wrong)))
+    said, url = " ".join(dict.fromkeys(wrong)), lake.config.page_url
+    return ViewReport(name, status, published, eventual, commits, own, stands, explanation, path, hours, said, url)
 
 
 def report(lake: Lakehouse, views: Sequence[str]) -> str:
@@ -172,6 +174,7 @@ def report(lake: Lakehouse, views: Sequence[str]) -> str:
         docs=lake.config.page_url("docs/index.html") if lake.folder(f"{lake.config.quality_path}/docs").exists else "",
         style="".join((_HERE / name).read_text() for name in ("pages.css", "report.css")),
         script=(_HERE / "report.js").read_text(),
+        link=plots.LINK,
         bundle=_bundle(),
     )
 

@@ -18,10 +18,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lake import Lakehouse
+from lake.config import FORGOTTEN_AFTER, PAGES
 
 Status = Literal["passed", "failed", "broken", "undecidable"]
 Severity = Literal["critical", "warning", "info"]
 MEASURED = "expect_column_max_to_be_between"
+CHECK, PUBLISHING = "expectation", "publishing"
+"""A user's expectations, of published rows, and of rows that were not published because of it."""
+OWN = "-expectations"
+"""Ends the names of the results of what a user expects of a view."""
 _KEPT = timedelta(days=90)
 _TYPES = {"int | None": T.LongType(), "float | None": T.DoubleType(), "float": T.DoubleType(), "datetime": T.TimestampType()}
 
@@ -87,7 +92,9 @@ def finding_id(scope: str, check: str, subject: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of `quality_results`. `kind`: a result, or a decision about a finding: snooze (until a time) or accept (once)."""
+    """One row of `quality_results`. `kind`: a result; a decision about a finding: snooze (until a time) or accept (once); or what became of
+    telling the webhook of it: untold (`detail`: of which event), and told, later. `first_seen`: since when what is wrong is known.
+    """
 
     run: str
     time: datetime
@@ -114,6 +121,7 @@ class Row:
     finding: str
     owner: str
     until: datetime | None = None
+    first_seen: datetime | None = None
 
 
 SCHEMA = T.StructType(
@@ -122,6 +130,13 @@ SCHEMA = T.StructType(
         for f in fields(Row)
     ]
 )
+
+
+def page_of(row: Row) -> str:
+    """The Data Docs, within the folder of results, of the run that a result is of; empty where there are none (any more)."""
+    if not row.expectation or row.check == PUBLISHING or row.time < datetime.now(UTC) - FORGOTTEN_AFTER:
+        return ""
+    return f"{PAGES}/{row.scope}{OWN if row.check == CHECK else ''}-{row.run}.html"
 
 
 def row_of(measure: Measure, run: str, time: datetime, owner: str) -> Row:
@@ -158,17 +173,18 @@ class QualityResults:
         return self._lake.spark.read.format("delta").load(self.path)
 
     def recent(self) -> list[Row]:
-        """The rows of the last ninety days, oldest first."""
+        """The rows of the last ninety days, oldest first, and what was put off before and still is."""
         frame = self.frame()
         if frame is None:
             return []
-        found = frame.where(F.col("time") > F.lit(datetime.now(UTC) - _KEPT))
-        names = [f.name for f in fields(Row)]
-        rows = [Row(**{n: r[n] for n in names}) for r in found.select(*names).collect()]
+        now, names = datetime.now(UTC), [f.name for f in fields(Row)]
+        found = frame.where((F.col("time") > F.lit(now - _KEPT)) | ((F.col("kind") == "snooze") & (F.col("until") > F.lit(now))))
+        of_old = [F.lit(None).cast(SCHEMA[n].dataType).alias(n) for n in names if n not in frame.columns]  # not known to an older Lakejoin
+        rows = [Row(**{n: r[n] for n in names}) for r in found.select("*", *of_old).collect()]
         return sorted((_utc(row) for row in rows), key=lambda row: row.time)
 
 
 def _utc(row: Row) -> Row:
     """Spark gives times in this machine's own zone, without saying so."""
-    times = {n: t.astimezone(UTC) for n in ("time", "until") if (t := getattr(row, n)) is not None}
+    times = {n: t.astimezone(UTC) for n in ("time", "until", "first_seen") if (t := getattr(row, n)) is not None}
     return Row(**{**{f.name: getattr(row, f.name) for f in fields(Row)}, **times})

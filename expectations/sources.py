@@ -19,6 +19,7 @@ from lake.samples import Samples
 _SAMPLES = 5
 _HISTORY = 20
 _ENOUGH = 3
+_OFF = "off: changes are read from the data files"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,9 @@ class Source:
     def _feed(self, head: Pinned) -> Iterator[Measure]:
         """The change feed, from where views have read it to, without gaps."""
         since = min(self.read.values(), default=head.version.number)
-        gap = self.lake.feed_gap(self.name, since)
+        known = [r for r in self.before if r.subject == "change feed" and r.status in ("passed", "failed")]
+        switched = not head.has_feed and bool(known) and not known[-1].detail.startswith(_OFF)
+        gap = self.lake.feed_gap(self.name, since) if head.has_feed else f"{_OFF}; at the check before it was on" if switched else ""
         yield Measure(
             self.name,
             "source",
@@ -87,26 +90,35 @@ class Source:
             "gaps",
             most=0,
             severity="warning",
-            detail=gap or ("" if head.has_feed else "off: changes are read from the data files"),
-            cause="the feed was off for a while, or was vacuumed: changes are read from data files as long as those are there",
+            detail=gap or ("" if head.has_feed else _OFF),
+            cause="somebody switched it off, at least for a while: changes are read from data files as long as those are there",
             command=f"ALTER TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true), then refresh the views on {self.name}",
         )
-
-    def _age(self, head: Pinned) -> Iterator[Measure]:
-        """How old the newest commit is."""
-        newest = self.lake.newest_commit(self.name)
-        limit = self.lake.config.tables[self.name].fresh_seconds
+        gone = self.lake.changes_gone(self.name, since)
         yield Measure(
             self.name,
             "source",
-            "age of the newest commit",
-            (datetime.now(UTC) - newest).total_seconds() if newest is not None else None,
+            "changes that views have still to read",
+            float(bool(gone)),
+            "gone",
+            most=0,
+            detail=gone,
+            cause="VACUUM or log clean-up removed them before they were read, or somebody did",
+            command="; ".join(f"lakejoin rebuild {view}" for view, read in self.read.items() if read == since),
+        )
+
+    def _age(self, head: Pinned) -> Iterator[Measure]:
+        """How old the newest commit is that changes rows."""
+        yield Measure(
+            self.name,
+            "source",
+            "age of the newest change",
+            (datetime.now(UTC) - self.lake.changed_last(self.name)).total_seconds(),
             "seconds",
-            most=limit,
+            most=self.lake.config.tables[self.name].fresh_seconds,
             severity="warning",
             cause="what writes the table has stopped, or is late",
             command=f"look after what writes {self.name}",
-            broken="" if newest is not None else "its newest commit is no longer in its log",
         )
 
     def _volume(self, head: Pinned) -> Iterator[Measure]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from expectations.findings import findings
-from expectations.results import Measure, Row, Severity
+from expectations.results import CHECK, PUBLISHING, Measure, Row, Severity
 from expectations.sources import guarded
 from expectations.suites import Met, Told, meets
 from lake import Lakehouse
@@ -23,8 +23,6 @@ from lake.texts import expectations_of
 from lake.verify import Share
 from lake.view_table import Publication, of_refreshes
 
-CHECK, PUBLISHING = "expectation", "publishing"
-"""A user's expectations, of published rows, and of rows that were not published because of it."""
 _CAUSES = {
     "ahead": "the real-time path has processed changes that the strong path has not yet",
     "behind": "the strong path has processed changes that the real-time path has not yet",
@@ -150,22 +148,30 @@ class View:
         yield about("oldest difference", max(living, default=0.0), most=limit)
 
     def _retention(self) -> Iterator[Measure]:
+        yield from self._readable(self.lake, "", f"lakejoin refresh {self.name}", f"lakejoin rebuild {self.name}")
+        eventual = self.lake.on("eventual")
+        if eventual.table_log(self.name) is not None:
+            run = f"lakejoin realtime {self.name}"
+            yield from self._readable(eventual, " by the real-time path", run, f"{run} --reset")
+
+    def _readable(self, path: Lakehouse, whose: str, on: str, anew: str) -> Iterator[Measure]:
+        """How long a path's next interval can be read. `on`, `anew`: the commands that go on, and that start again."""
         limit = self.lake.config.limits(self.name).retention_hours
-        for row in self.lake.status(self.name):
+        for row in path.status(self.name):
             kept = (row.kept or 0.0) / 3600
             left = min(kept, row.expires_in / 3600) if row.expires_in is not None else kept
             severity: Severity = "critical" if left <= 0 else "warning"
             yield Measure(
                 self.name,
                 "retention",
-                f"changes of {row.source} readable for",
+                f"changes of {row.source} readable{whose} for",
                 left if row.published is not None else None,
                 "hours",
                 least=min(limit, kept / 4),
                 severity=severity,
                 detail=f"at version {row.published}, the newest is {row.newest}",
                 cause="the view is refreshed too seldom for the retention of its source",
-                command=f"lakejoin refresh {self.name}" if left > 0 else f"lakejoin rebuild {self.name}",
+                command=on if left > 0 else anew,
                 broken="" if row.published is not None else "the view has not been built yet",
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,10 @@ DifferenceClass = Literal["ahead", "behind", "undecidable", "duplicate", "left_o
 PathKind = Literal["strong", "eventual", "replay"]
 REPORT = "report.html"
 """The name of the report beside the results of checks."""
+PAGES = "docs/runs"
+"""The folder, beside the results of checks, of the pages of each run of checks."""
+FORGOTTEN_AFTER = timedelta(days=30)
+"""How long it is kept what came of a scheduled run, or of a run of checks."""
 SUFFIXES: Mapping[PathKind, str] = {"strong": "", "eventual": "__realtime", "replay": "__replay"}
 """A view's tables are named as the view, with these after it: of the strong path, of the real-time path, of a backfill."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -33,7 +37,7 @@ class _Strict(BaseModel):
 class TableConfig(_Strict):
     """A source: `path` (relative ones start at root) or `name` in a catalog, its declared primary key, whether `lakejoin maintain`
     compacts and vacuums it, too, and the Airflow asset (by URI or name) that an upstream DAG updates when it has written the table.
-    `fresh_seconds`: how old its newest commit may be; `sensitive`: columns whose values are never shown."""
+    `fresh_seconds`: how old its newest change may be; `sensitive`: columns whose values are never shown."""
 
     path: str | None = None
     name: str | None = None

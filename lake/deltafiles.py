@@ -45,6 +45,11 @@ class Moved:
     redefined: bool
 
     @property
+    def files(self) -> list[FileAction]:
+        """All of them."""
+        return [*self.came, *self.went, *(file for pair in self.marked for file in pair)]
+
+    @property
     def bytes(self) -> int:
         """What reading the files costs."""
         return _cost(file.bytes for file in [*self.came, *self.went, *(after for _, after in self.marked)])

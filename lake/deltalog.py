@@ -90,8 +90,18 @@ class Commit:
     change_files: Mapping[str, int]
 
     @property
+    def time(self) -> datetime:
+        """When it was made."""
+        return datetime.fromtimestamp(self.timestamp / 1000, UTC)
+
+    @property
     def changes_data(self) -> bool:
         return bool(self.files)
+
+    @property
+    def feed(self) -> list[str]:
+        """The names of the files that its change feed is read from: those written for it alone, else its data files."""
+        return [path.rpartition("/")[2] for path in self.change_files] or [name for file in self.files for name in file.stored]
 
 
 @dataclass(frozen=True, eq=False)

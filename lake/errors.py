@@ -7,6 +7,7 @@ text says what, with which value, what was there instead, and what to do. `exit_
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 
 class LakeError(Exception):
@@ -58,17 +59,23 @@ class KeyViolationError(LakeError):
 
 
 class CheckError(LakeError):
-    """A view's checks failed (exit code 1), or could not run (exit code 3); what was published stays."""
+    """A view's checks failed (exit code 1), or could not run (exit code 3); what was published stays. `events`: the findings that opened,
+    got worse or were resolved."""
 
-    def __init__(self, text: str, exit_code: int) -> None:
+    def __init__(self, text: str, exit_code: int, events: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(text)
-        self.exit_code = exit_code
+        self.exit_code, self.events = exit_code, tuple(events)
 
 
 class BlockedError(LakeError):
-    """An expectation that may stop publishing was not met: the published view is as it was (exit code 1)."""
+    """An expectation that may stop publishing was not met: the published view is as it was (exit code 1). `events`: the findings that
+    opened, got worse or were resolved by it."""
 
     exit_code = 1
+
+    def __init__(self, text: str, events: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(text)
+        self.events = tuple(events)
 
 
 class TargetError(LakeError):

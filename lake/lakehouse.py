@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake import agreement, backfill, explain, maintenance, publish, verify
-from lake.config import Config, PathKind, RealtimeConfig
+from lake.config import PAGES, Config, PathKind, RealtimeConfig
 from lake.config_file import load
 from lake.definition import Definition, define
 from lake.deltafolder import Folder
@@ -35,15 +35,15 @@ from lake.plan import differing, nothing_new
 from lake.profile import profiled
 from lake.publish import LostRaceError
 from lake.queries import named
-from lake.readable import file_gone, is_of_a_file_gone
-from lake.refresh import Gate, Refresh, limits, result_of
+from lake.readable import changes_gone, file_gone, is_of_a_file_gone
+from lake.refresh import Candidate, Gate, Refresh, limits, result_of
 from lake.relations.cache import Cache
 from lake.relations.reading import Limits
 from lake.results import Agreement, BackfillResult, BackfillStep, Differences, Explanation, Maintenance, RefreshResult, SourceStatus
 from lake.samples import Samples
 from lake.session import make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import Table, changes_kept, committed_after, expires_in, feed_gap, pin_at, reason, way_of
+from lake.tables import Table, changed_last, changes_kept, expires_in, feed_gap, pin_at, reason, way_of
 from lake.texts import expectations_of
 from lake.unchanged import unchanged
 from lake.verify import Share
@@ -309,7 +309,7 @@ class Lakehouse:
         if open_log(spark, quality) is not None:
             found.append(maintenance.maintain(spark, quality, {}, now, dry_run))
         if not dry_run:
-            for folder in (self.config.runs_path, f"{self.config.quality_path}/validations"):
+            for folder in (self.config.runs_path, *(f"{self.config.quality_path}/{name}" for name in ("validations", PAGES))):
                 maintenance.forget_runs(spark, folder, now)
         return Maintenance(tuple(found), tuple(filter(None, warnings)))
 
@@ -393,10 +393,13 @@ class Lakehouse:
         head = self.source_head(table)
         return feed_gap(head, since) if head.has_feed else ""
 
-    def newest_commit(self, table: str) -> datetime | None:
-        """When a source was committed to last, None where its log does not say any more. Raises SourceError."""
-        head = self.source_head(table)
-        return committed_after(head, head.version.number - 1)
+    def changes_gone(self, table: str, since: int) -> str:
+        """Why a source's changes from a version on can't be read any more; empty where they can. Raises SourceError."""
+        return changes_gone(self.source_head(table), since)
+
+    def changed_last(self, table: str) -> datetime:
+        """When the newest commit was made that changes a source's rows, as far as its log is looked at. Raises SourceError."""
+        return changed_last(self.source_head(table))
 
     def source_commits(self, table: str) -> list[tuple[int, float]]:
         """(version, seconds since 1970) of each commit of a source that is still in its log, oldest first. Raises SourceError."""
@@ -441,9 +444,13 @@ class Lakehouse:
         """What may stop publishing the view: its expectations, if some of them are to."""
         if self.path.kind != "strong" or all(e.on_failure != "block" for e in expectations_of(self.config, view)):
             return None
-        from expectations.gate import Blocking  # loads Great Expectations, for those only who ask for it
 
-        return Blocking(self, view, accept)
+        def blocking(candidate: Candidate) -> None:
+            from expectations.gate import Blocking  # loads Great Expectations: only once there is something to see
+
+            Blocking(self, view, accept)(candidate)
+
+        return blocking
 
     def _inputs_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
         """What a view's rows were made of: each table at its version. Raises ExpiredError."""

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lake.config import FORGOTTEN_AFTER
 from lake.deltafolder import Folder, names_below
 from lake.deltalog import Log, Pinned
 from lake.errors import LakeError, SourceError, TargetError
@@ -28,7 +29,6 @@ from lake.stamp import Stamp
 from lake.tables import Table, committed_after, files_kept, reason
 
 _DAY = timedelta(days=1)
-_RUNS_KEPT = timedelta(days=30)
 _WARNED_BEFORE = timedelta(days=2)
 
 
@@ -77,7 +77,7 @@ def sources(lake: Views, views: Iterable[str]) -> list[str]:
 
 def forget_runs(spark: SparkSession, folder: str, now: datetime) -> None:
     """Remove what scheduled runs of long ago have kept."""
-    Folder(spark, folder).delete_older((now - _RUNS_KEPT).timestamp())
+    Folder(spark, folder).delete_older((now - FORGOTTEN_AFTER).timestamp())
 
 
 def maintain(spark: SparkSession, table: Table, read: Mapping[Table, int | None], now: datetime, dry_run: bool) -> Maintained:

@@ -8,10 +8,11 @@ from urllib.parse import urlparse
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from lake.deltafiles import moved
 from lake.deltafolder import names_below
 from lake.deltalog import Pinned
 from lake.errors import ExpiredError
-from lake.tables import Table, expired
+from lake.tables import Table, by_files, expired, reason
 
 
 def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collection[int]) -> None:
@@ -39,6 +40,23 @@ def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collectio
 def gone(pinned: Pinned) -> str:
     """A file that this version of the table needs and that is no longer there; empty where there is none."""
     return next(iter(_lacking(pinned, names_below(pinned.log.spark, pinned.log.path)).values()), "")
+
+
+def changes_gone(pinned: Pinned, since: int) -> str:
+    """Why the changes since+1.. up to the pinned version can't be read any more: a file or a commit is gone; empty where none is."""
+    until = pinned.version.number
+    if since >= until:
+        return ""
+    try:
+        found = moved(pinned, since)
+        if by_files(pinned, found):
+            names = [name for file in found.files for name in file.stored]
+        else:
+            names = [name for commit in pinned.log.commits(since, until) for name in commit.feed]
+    except (PySparkException, Py4JJavaError) as error:
+        return reason(error)
+    missing = _missing(names, names_below(pinned.log.spark, pinned.log.path)) if names else ""
+    return f"{missing}, which versions {since + 1} to {until} are read from, is no longer there" if missing else ""
 
 
 def is_of_a_file_gone(error: Exception) -> bool:

@@ -73,7 +73,7 @@ class ViewOutcome:
 
     `since`: the base tables' versions that it answered for before the run's first try, `until`: those that it answers for now; `moved`:
     this run, at one of its tries, has brought it from the one to the other; `exit_code`: what a command for it alone would end with;
-    `again`: another try may help.
+    `again`: another try may help; `events`: the findings that opened, got worse or were resolved, where it was checked.
     """
 
     view: str
@@ -85,6 +85,7 @@ class ViewOutcome:
     error: str = ""
     exit_code: int = 0
     again: bool = False
+    events: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"result": self.result.to_json() if self.result else None}

@@ -122,7 +122,7 @@ class GroupRefresh:
         return {}
 
     def _outcome(self, view: str, pin: Mapping[str, Any], before: Mapping[str, ViewOutcome]) -> ViewOutcome:
-        since, failed, result = pin["before"].get(view, {}), None, None
+        since, failed, result, events = pin["before"].get(view, {}), None, None, tuple[Mapping[str, Any], ...]()
         broken = [name for name in self.lake.reads(view) if name in before and before[name].state != "done"]
         if broken:
             error = f"View {view!r} was left as it is: it reads view {broken[0]!r}, which failed."
@@ -134,16 +134,16 @@ class GroupRefresh:
             if older and result.mode == "none":
                 result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")
             if self.check:
-                checked(self.lake, view)
+                events = checked(self.lake, view)
         except Exception as error:  # whatever it is, it is this view's alone
-            failed = error
+            failed, events = error, getattr(error, "events", ())
         until = self._published(view)
         at_pin = all(pin["until"].get(table, number) == number for table, number in until.items())
         moved = until != since and (at_pin or (result is not None and result.mode != "none"))
         if failed is None:
-            return ViewOutcome(view, "done", since, until, result, moved)
+            return ViewOutcome(view, "done", since, until, result, moved, events=events)
         said = str(failed) if isinstance(failed, LakeError) else f"View {view!r}: {type(failed).__name__}: {failed}"
-        return ViewOutcome(view, "failed", since, until, result, moved, said, getattr(failed, "exit_code", 1), passing(failed))
+        return ViewOutcome(view, "failed", since, until, result, moved, said, getattr(failed, "exit_code", 1), passing(failed), events)
 
     def _to(self, view: str, pinned: Mapping[str, int]) -> dict[str, int]:
         """The versions that the view goes to: none older than those that it has read; what views below it answer for is theirs to say."""
@@ -152,10 +152,16 @@ class GroupRefresh:
         return {table: max(number, read.get(table, number)) for table, number in pinned.items() if table in reads and table not in parents}
 
 
-def checked(lake: Lakehouse, view: str) -> None:
-    """Raise CheckError where the view's checks (expectations/) have found something critical, or could not run."""
+def checked(lake: Lakehouse, view: str) -> tuple[Mapping[str, Any], ...]:
+    """What a check of the view (expectations/) has changed about its findings.
+
+    Raises CheckError where it has found something critical, or could not run.
+    """
     found = lake.check(view)
+    events = tuple(found.events)
     if found.exit_code:
         failed = [str(f) for f in found.open if f.severity == "critical"]
         broken = [f"{m.check}: {m.subject} could not run: {m.broken}" for m in found.measures if m.status == "broken"]
-        raise CheckError(f'View {view!r} is published, but: {"; ".join(failed or broken)}. See "lakejoin check {view}".', found.exit_code)
+        said = f'View {view!r} is published, but: {"; ".join(failed or broken)}. See "lakejoin check {view}".'
+        raise CheckError(said, found.exit_code, events)
+    return events

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -28,6 +28,8 @@ from lake.snapshots import Snapshot, Version
 _DAY = timedelta(days=1)
 _ONE_TASK = 4 << 20
 """Changes in files of no more bytes are read and added up in one task, without a shuffle."""
+_BACK = (1, 10, 100)
+"""How many commits back the newest is looked for that changes rows: so many at once, then more."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class Table:
                 "or create the table first."
             )
         return log
+
+
+def by_files(pinned: Pinned, found: Moved) -> bool:
+    """Whether a table's changes are read from its data files, not from its change feed."""
+    return not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes
 
 
 def snapshot_of(pins: Mapping[str, Pinned]) -> Snapshot:
@@ -142,7 +149,7 @@ class PinnedSources:
             found = self._moved_files(source, self.since[source])
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
-        return found.bytes if self._by_files(source, found) else found.feed_bytes
+        return found.bytes if by_files(self.pins[source], found) else found.feed_bytes
 
     def count(self, source: str) -> int | None:
         """How many rows the table has at `until`, None where its files carry no statistics."""
@@ -150,15 +157,12 @@ class PinnedSources:
 
     def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
         pinned, found = self.pins[source], self._moved_files(source, since)
-        return rows(pinned, found, columns) if self._by_files(source, found) else rows_of_feed(pinned, since, columns)
+        return rows(pinned, found, columns) if by_files(pinned, found) else rows_of_feed(pinned, since, columns)
 
     def _moved_files(self, source: str, since: int) -> Moved:
         if source not in self._moved:
             self._moved[source] = moved(self.pins[source], since)
         return self._moved[source]
-
-    def _by_files(self, source: str, found: Moved) -> bool:
-        return not self.pins[source].has_feed or found.redefined or found.bytes <= found.feed_bytes
 
     def _expired(self, source: str, error: Exception) -> ExpiredError:
         return expired(self.tables[source], self.since[source] if self.since else -1, self.pins[source].version.number, error)
@@ -236,7 +240,22 @@ def committed_after(pinned: Pinned, since: int) -> datetime | None:
         first = next(iter(pinned.log.commits(since, since + 1)))
     except (PySparkException, Py4JJavaError):
         return None
-    return datetime.fromtimestamp(first.timestamp / 1000, tz=UTC)
+    return first.time
+
+
+def changed_last(pinned: Pinned) -> datetime:
+    """When the newest commit that changes rows was made (OPTIMIZE does not); where none of those looked at does: the oldest of them."""
+    until, found = pinned.version.number, pinned.time
+    for back in _BACK:
+        try:
+            commits = list(pinned.log.commits(max(-1, until - back), until))
+        except (PySparkException, Py4JJavaError):  # the log does not reach back so far
+            break
+        changing = [commit for commit in commits if commit.changes_data]
+        if changing:
+            return changing[-1].time
+        found = commits[0].time
+    return found
 
 
 def files_kept(properties: Mapping[str, str]) -> timedelta:

@@ -43,6 +43,26 @@ def test_refresh_show_verify_status_explain(run: Any, lake: TestLake) -> None:
     assert "Source a (id, s)" in run("explain", "v").stdout
 
 
+def test_check_names_what_is_wrong_and_snooze_puts_it_off(run: Any, lake: TestLake) -> None:
+    run("refresh", "v")
+    with lake.as_if_published("v"):
+        lake.sql("DELETE FROM {v} WHERE id = 1")
+    found = run("check", "v", "--json")
+    said = json.loads(found.stdout)
+    assert (found.exit_code, said["exit_code"]) == (1, 1)
+    (finding,) = said["findings"]
+    assert (finding["check"], finding["rows"], [event["event"] for event in said["events"]]) == ("exactness", 1, ["opened"])
+    past = run("snooze", finding["id"], "--until", "2020-01-01", "--reason", "late")
+    assert (past.exit_code, "a time to come" in past.stderr) == (2, True)
+    put_off = run("snooze", finding["id"], "--until", "2999-01-01", "--reason", "being mended", "--json")
+    assert json.loads(put_off.stdout)["until"] == "2999-01-01T00:00:00+00:00"
+    again = run("check", "--all")
+    assert again.exit_code == 0
+    assert "put off until 2999-01-01" in again.stdout
+    assert "being mended" in json.loads(run("status", "--json").stdout)[0]["checks"]["findings"][0]["reason"]
+    assert run("check").exit_code == 2
+
+
 def test_verify_of_a_wrong_view_exits_with_1_and_shows_no_rows_unless_asked(
     run: Any, lake: TestLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

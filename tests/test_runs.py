@@ -192,6 +192,9 @@ def test_a_view_that_is_not_exact_fails_the_run_that_checks(group: TestLake, mon
     found = by_view(refreshed(group, "wrong", "bv", check=True))["bv"]
     assert (found.state, found.exit_code, found.again) == ("failed", 1, False)
     assert "exactness: rows that differ from the query, 1 rows" in found.error
+    assert [(event["event"], event["check"]) for event in found.events] == [("opened", "exactness")]
+    kept = answer(group, "wrong")["views"]["bv"]["events"]
+    assert [event["id"] for event in kept] == [event["id"] for event in found.events]
 
 
 def test_the_command_keeps_its_answer_and_its_error_under_the_runs_name(

@@ -237,6 +237,10 @@ def test_findings_are_told_and_what_is_critical_fails_the_task_with_what_to_run(
     with pytest.raises(AirflowFailException, match=r"^F1 v, exactness: rows \(a broken key\). Run: lakejoin rebuild v$"):
         task.execute(context())
     assert HEARD == ["opened", "resolved"]
+    views = {"v": {**DONE, "result": None, "events": [{"event": "escalated"}]}, "w": FAILED}
+    submitted(called, {"views": views})
+    refresh(called, "v", "w").execute(context())  # checked after its refresh
+    assert HEARD == ["opened", "resolved", "escalated"]
     assert task.operator_extra_links[0].get_link(task, ti_key=None).endswith("/_lakejoin/quality/report.html")
 
 

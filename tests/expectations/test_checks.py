@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import great_expectations as gx
+import great_expectations.expectations as gxe
 import pytest
 
 from expectations.checks import Checked
@@ -170,6 +172,58 @@ def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(order
     assert [r.kind for r in frame.where(f"finding = '{finding}'").orderBy("time").collect()].count("accept") == 1
     assert [(event, f.id) for event, f in orders.open.check("v").told if f.check == "publishing"] == [("resolved", finding)]
     assert [body["event"] for body in webhook if body["finding"]["id"] == finding] == ["opened", "resolved"]
+
+
+def test_what_the_webhook_could_not_be_told_it_is_told_later(orders: TestLake, webhook: list[Any]) -> None:
+    orders.refresh("v")
+    orders.sql("INSERT INTO {o} VALUES (2, 8, 5, NULL)")
+    there, orders.others = orders.others, {"quality": {"webhook": "http://127.0.0.1:9"}}
+    orders._open = None
+    (finding,) = orders.open.check("v").open
+    orders.open.check("v")
+    assert webhook == []
+    orders.others, orders._open = there, None
+    orders.open.check("v")
+    orders.open.check("v")
+    assert [(body["event"], body["finding"]["id"]) for body in webhook] == [("opened", finding.id)]
+    frame = QualityResults(orders.open).frame()
+    assert frame is not None
+    assert [r.kind for r in frame.where("kind <> 'result'").orderBy("time").collect()] == ["untold", "told"]
+
+
+def test_results_of_an_older_lakejoin_are_read(orders: TestLake) -> None:
+    """They lack a column."""
+    orders.refresh("v")
+    with orders.as_if_published("v"):
+        orders.sql("DELETE FROM {v} WHERE id = 2")
+    (first,) = orders.open.check("v").open
+    results = QualityResults(orders.open)
+    frame = results.frame()
+    assert frame is not None
+    old = orders.spark.createDataFrame(frame.drop("first_seen").collect(), frame.drop("first_seen").schema)
+    old.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(results.path)
+    (second,) = orders.open.check("v").open
+    assert (second.id, second.state, second.first_seen) == (first.id, "ongoing", first.first_seen)
+    assert [r.first_seen for r in results.recent() if r.status == "failed"] == [None, first.first_seen]
+
+
+def test_a_suite_of_great_expectations_in_a_file_blocks_and_warns(orders: TestLake, tmp_path: Path) -> None:
+    suite = gx.ExpectationSuite(
+        name="mine",
+        expectations=[
+            gxe.ExpectColumnValuesToBeBetween(column="x", min_value=0, meta={"on_failure": "block"}),
+            gxe.ExpectColumnValuesToNotBeNull(column="name"),
+        ],
+    )
+    (tmp_path / "mine.json").write_text(json.dumps(suite.to_json_dict()))
+    orders.view("v", orders.views["v"]["query"], expectations_file=str(tmp_path / "mine.json"))
+    orders.refresh("v")
+    found = orders.open.check("v")
+    assert [(f.check, f.severity, f.rows) for f in found.open] == [("expectation", "warning", 1)]
+    orders.sql("INSERT INTO {o} VALUES (4, 7, -1, NULL)")
+    with pytest.raises(BlockedError, match="1 rows do not meet it") as blocked:
+        orders.refresh("v")
+    assert [(event["event"], event["severity"]) for event in blocked.value.events] == [("opened", "critical")]
 
 
 def test_an_aggregate_expectation_is_held_against_the_whole_view(orders: TestLake) -> None:

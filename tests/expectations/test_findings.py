@@ -68,6 +68,17 @@ def published(at: float, **versions: int) -> Publication:
     return Publication(0, at, Stamp("v", 1, "r", 0, snapshot, "incremental", {}), 0, 0)
 
 
+def test_what_was_seen_longer_ago_than_results_are_read_is_neither_new_nor_awake() -> None:
+    """Its first results are not read any more; later ones, and what put it off, say what they said."""
+    first = result(0, 1)
+    later = replace(result(9, 2), first_seen=first.time)
+    assert [f.first_seen for f in findings([later]).values()] == [first.time]
+    assert [f.state for f in findings([later]).values()] == ["ongoing"]
+    (known,) = findings([snooze(first, 1, 99), later]).values()
+    assert (known.state, known.asleep(later.time), known.reason) == ("ongoing", True, "why")
+    assert told([snooze(first, 1, 99), later]) == [""]
+
+
 def test_a_difference_lives_until_the_other_path_has_what_made_it() -> None:
     strong = [published(0, a=0, b=0), published(100, a=2, b=1)]
     eventual = [published(0, a=0, b=0), published(10, a=1, b=0), published(20, a=1, b=1), published(130, a=3, b=1)]

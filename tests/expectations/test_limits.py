@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from expectations.results import Measure
+from lake.errors import ExpiredError
 from tests.lakes import TestLake
 
 
@@ -78,12 +81,38 @@ def test_changes_that_can_be_gone_fail_before_they_are_asked_for(sales: TestLake
     assert gone.finding in {f.id for f in found.open}
 
 
+def test_the_real_time_paths_changes_are_watched_as_well(sales: TestLake) -> None:
+    kept = "'delta.logRetentionDuration' = 'interval 1 second', 'delta.deletedFileRetentionDuration' = 'interval 1 second'"
+    sales.sql("UPDATE {s} SET x = 11 WHERE id = 1", f"ALTER TABLE {{s}} SET TBLPROPERTIES ({kept})")
+    sales.refresh("v")
+    late = measured(sales, "changes of s readable by the real-time path for")
+    assert (late.status, late.command) == ("failed", "lakejoin realtime v --reset")
+    assert measured(sales, "changes of s readable for").status == "passed"
+
+
 def test_a_table_that_nobody_writes_to_is_not_fresh(sales: TestLake) -> None:
     sales.tables["s"]["fresh_seconds"], sales._open = 0.001, None
-    late = measured(sales, "age of the newest commit")
+    late = measured(sales, "age of the newest change")
     assert (late.status, late.severity) == ("failed", "warning")
     sales.tables["s"]["fresh_seconds"], sales._open = 3_600, None
-    assert measured(sales, "age of the newest commit").status == "passed"
+    assert measured(sales, "age of the newest change").status == "passed"
+
+
+def test_a_table_that_is_only_rearranged_is_not_fresher(sales: TestLake) -> None:
+    sales.sql("INSERT INTO {s} VALUES (4, 40)")
+    written = sales.open.source_head("s").time
+    sales.sql("OPTIMIZE {s}", "ALTER TABLE {s} SET TBLPROPERTIES ('who' = 'me')")
+    head = sales.open.source_head("s")
+    assert head.time > written
+    assert abs(sales.open.changed_last("s") - written).total_seconds() < 1
+
+
+def test_a_table_without_any_change_is_as_old_as_its_oldest_commit(lake: TestLake) -> None:
+    lake.spark.sql(f"CREATE TABLE delta.`{lake.path('e')}` (id INT) USING delta")
+    lake.tables["e"] = {"path": "e"}
+    made = lake.open.source_head("e").time
+    lake.sql("ALTER TABLE {e} SET TBLPROPERTIES ('who' = 'me')")
+    assert abs(lake.open.changed_last("e") - made).total_seconds() < 1
 
 
 def test_a_load_that_came_twice_and_columns_that_changed_are_seen(sales: TestLake) -> None:
@@ -107,3 +136,48 @@ def test_a_change_feed_with_a_gap_warns(sales: TestLake) -> None:
     sales.refresh("v")
     sales.assert_exact("v")
     assert measured(sales, "change feed").status == "passed"
+
+
+def test_a_change_feed_that_is_switched_off_warns_once(sales: TestLake) -> None:
+    assert measured(sales, "change feed").status == "passed"
+    sales.sql("ALTER TABLE {s} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    off = measured(sales, "change feed")
+    assert (off.status, off.severity) == ("failed", "warning")
+    assert measured(sales, "change feed").status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("folder", "texts"),
+    [
+        (".", ["INSERT INTO {s} VALUES (4, 40), (5, 50)"]),
+        ("_change_data", ["UPDATE {s} SET x = 41 WHERE id = 3"]),
+        ("_change_data", ["INSERT INTO {s} VALUES (4, 40), (5, 50)", "UPDATE {s} SET x = 41 WHERE id = 4"]),
+    ],
+)
+def test_changes_whose_files_are_gone_before_they_were_read_are_found(sales: TestLake, folder: str, texts: list[str]) -> None:
+    """A vacuum with too short a retention, or somebody's hand: the check says so where a refresh would fail, and only there."""
+    before = set(Path(sales.path("s"), folder).glob("*.parquet"))
+    sales.sql(*texts)
+    assert measured(sales, "changes that views have still to read").status == "passed"
+    gone = set(Path(sales.path("s"), folder).glob("*.parquet")) - before
+    for file in gone:
+        file.unlink()
+    found = sales.open.check("v")
+    (said,) = [m for m in found.measures if m.subject == "changes that views have still to read"]
+    assert (said.severity, said.command) == ("critical", "lakejoin rebuild v")
+    try:
+        sales.refresh("v")
+        readable = True
+    except ExpiredError:
+        readable = False
+    assert said.status == ("passed" if readable else "failed")
+    assert readable or any(file.name in said.detail for file in gone)
+    assert readable == (len(texts) == 2)  # few data files are read instead of the feed
+
+
+def test_a_source_is_owned_by_those_whose_views_read_it(sales: TestLake) -> None:
+    for name, owner in (("v", "ann"), ("w", "bob"), ("x", "ann"), ("y", None)):
+        sales.view(name, sales.views["v"]["query"], owner=owner)
+    sales.sql("INSERT INTO {s} VALUES (1, 10)")
+    found = {f.subject: f.owner for f in sales.open.check("v").open}
+    assert found["key unique"] == "ann, bob"

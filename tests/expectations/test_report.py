@@ -75,7 +75,10 @@ def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> No
     values = [value for spec in specs for drawn in spec["datasets"].values() for value in drawn]
     assert {"class": "wrong value", "rows": 1} in [{k: v for k, v in value.items() if k in ("class", "rows")} for value in values]
     docs = Path(lake.open.config.quality_path) / "docs"
-    for file in docs.glob("*.html"):
+    led_to = {Path(place) for place in re.findall(r'<a href="file://([^"]+/runs/[^"]+)">', shown)}
+    assert led_to == set(docs.glob("runs/*.html"))  # a page for each scope of the run
+    assert {str(place) for place in led_to} == {value["Data Docs"].removeprefix("file://") for value in values if "Data Docs" in value}
+    for file in docs.rglob("*.html"):
         assert Fetched(file.read_text()).places == []
         assert "http" not in file.read_text()
 
