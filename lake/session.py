@@ -36,6 +36,8 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # it asks the JVM five times at each call that makes a column
+    "spark.buffer.pageSize": "4m",  # else the smallest table that is broadcast takes 64 MB of the driver for a while
+    "spark.sql.ui.retainedExecutions": "50",  # plans of the past, a thousand of them, kept for a page that is not shown
     "spark.sql.codegen.cache.maxEntries": "5000",  # a refresh runs the same hundred pieces of generated code each time
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.databricks.delta.snapshotPartitions": "2",

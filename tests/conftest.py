@@ -15,7 +15,7 @@ from tests.lakes import TestLake
 logging.getLogger("py4j").setLevel(logging.WARNING)  # Airflow, once imported, turns every logger on
 QUICK = {
     "spark.master": "local[2]",
-    "spark.driver.memory": "2g",
+    "spark.driver.memory": "3g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.codegen.wholeStage": "false",

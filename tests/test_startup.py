@@ -1,4 +1,4 @@
-"""Delta's jars on the class path, and the archive of classes that a JVM starts from: used where it fits, and never in the way."""
+"""How a session starts: jars on the class path, the archive of classes, settings; and what they never get in the way of."""
 
 from __future__ import annotations
 
@@ -55,6 +55,15 @@ def test_columns_look_for_no_class_in_the_jars(spark: SparkSession, monkeypatch:
 
 
 @pytest.mark.skipif("PYSPARK_PYTHON" in os.environ, reason="chosen by the user")
+def test_a_small_table_that_is_broadcast_takes_little_of_the_driver(spark: SparkSession) -> None:
+    """Spark builds it in pages of 64 MB, and keeps it until the collector finds that nobody asks for it any more."""
+    manager = jvm_of(spark).org.apache.spark.SparkEnv.get().memoryManager()
+    before = manager.storageMemoryUsed()
+    joined = spark.range(10).join(F.broadcast(spark.range(5)), "id")
+    assert joined.count() == 5
+    assert manager.storageMemoryUsed() - before < 16 * 2**20
+
+
 def test_functions_in_python_run_in_the_python_that_lakejoin_runs_in(spark: SparkSession) -> None:
     """`.venv/bin/lakejoin`, without an activated environment, is how most schedulers run it."""
     here = F.udf(lambda _: sys.executable, "string")
