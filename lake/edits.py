@@ -146,12 +146,17 @@ def repeated(definition: Definition, rows: DataFrame) -> DataFrame:
 
 
 def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> KeyViolationError:
-    """The error for a declared key that the data breaks."""
+    """The error for a key with several rows: the data breaks a declared one; nothing should break one that follows from the query."""
+    if definition.leans_on_keys:
+        source = f"the declared primary keys of {', '.join(definition.sources)}"
+        remedy = "Mend the data, or declare the primary key that holds (or none) under `tables:`."
+    else:
+        source = "its query alone"
+        remedy = f'No data should break it: please report this. "lakejoin rebuild {definition.view}" computes the view anew.'
     return KeyViolationError(
-        f"The key ({', '.join(definition.key_names)}) of view {definition.view!r}, derived from the declared primary keys of "
-        f"{', '.join(definition.sources)},",
+        f"The key ({', '.join(definition.key_names)}) of view {definition.view!r}, derived from {source},",
         [dict(zip(definition.key_names, s, strict=True)) for s in samples],
-        "Mend the data, or declare the primary key that holds (or none) under `tables:`.",
+        remedy,
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
+from lake.edits import key_violation
 from lake.errors import KeyViolationError
 from lake.results import Difference, Differences
 from lake.samples import Samples
@@ -21,3 +24,13 @@ def test_a_broken_key_shows_sample_keys_unless_they_are_off() -> None:
     error = KeyViolationError("The declared primary key (id) of a", [{"id": 7}], "Mend the data.")
     assert "more than one row for: {'id': 7}. Nothing was published. Mend the data." in str(error)
     assert "7" not in str(error.showing(Samples("off")))
+
+
+def test_a_broken_key_says_where_the_key_comes_from_and_who_can_mend_it() -> None:
+    declared = Mock(leans_on_keys=True, key_names=("id",), view="v", sources=("a", "b"))
+    assert "the declared primary keys of a, b, has more than one row for: {'id': 7}" in str(key_violation(declared, [(7,)]))
+    grouped = Mock(leans_on_keys=False, key_names=("id",), view="v", sources=("a", "b"))
+    said = str(key_violation(grouped, [(7,)]))
+    assert "derived from its query alone, has more than one row" in said
+    assert '"lakejoin rebuild v"' in said
+    assert "declared" not in said
