@@ -50,9 +50,19 @@ class Moved:
         return [*self.came, *self.went, *(file for pair in self.marked for file in pair)]
 
     @property
+    def rows(self) -> int:
+        """How many rows came and went at the least, by the log; 0 where a file went whole, whose rows may have come again in another."""
+        if self.went:
+            return 0
+        return sum(file.rows or 0 for file in self.came) + sum(abs(after.deleted - before.deleted) for before, after in self.marked)
+
+    @property
     def bytes(self) -> int:
         """What reading the files costs."""
         return _cost(file.bytes for file in [*self.came, *self.went, *(after for _, after in self.marked)])
+
+
+NOTHING = Moved((), (), (), feed_bytes=0, redefined=False)
 
 
 def moved(pinned: Pinned, since: int) -> Moved:

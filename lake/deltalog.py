@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b85decode
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -53,6 +53,11 @@ class FileAction:
     @property
     def bytes(self) -> int:
         return int(self.body.get("size") or 0)
+
+    @property
+    def deleted(self) -> int:
+        """How many of its rows its deletion vector marks as deleted."""
+        return int((self.body.get("deletionVector") or {}).get("cardinality", 0))
 
     @cached_property
     def vector(self) -> str:
@@ -348,10 +353,6 @@ class Log:
 
 def file_action(body: Mapping[str, Any], added: bool = True) -> FileAction:
     """What the log says of a file."""
-    return FileAction(added, {k: v for k, v in body.items() if k != "stats"}, _count(body))
-
-
-def _count(body: Mapping[str, Any]) -> int | None:
-    """A file's rows by its statistics, without those that are marked as deleted."""
-    found = json.loads(body.get("stats") or "{}").get("numRecords")
-    return None if found is None else int(found) - int((body.get("deletionVector") or {}).get("cardinality", 0))
+    file = FileAction(added, {k: v for k, v in body.items() if k != "stats"})
+    rows = json.loads(body.get("stats") or "{}").get("numRecords")
+    return file if rows is None else replace(file, rows=int(rows) - file.deleted)

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lake import weights
 from lake.config import PathKind
-from lake.deltafiles import Moved, moved, rows, rows_of_feed
+from lake.deltafiles import NOTHING, Moved, moved, rows, rows_of_feed
 from lake.deltalog import Log, Pinned
 from lake.errors import ExpiredError, SourceError
 from lake.nodes import quoted
@@ -143,25 +143,30 @@ class PinnedSources:
 
     def moved(self, source: str) -> int:
         """The size of the files that the table's changes are read from; 0 where there are none."""
-        if self.since is None or self.since[source] == self.pins[source].version.number:
-            return 0
-        try:
-            found = self._moved_files(source, self.since[source])
-        except (PySparkException, Py4JJavaError) as error:
-            raise self._expired(source, error) from error
+        found = self._moved_files(source)
         return found.bytes if by_files(self.pins[source], found) else found.feed_bytes
+
+    def changed(self, source: str) -> int:
+        """How many rows came and went over (since, until] at the least, as far as the log says."""
+        return self._moved_files(source).rows
 
     def count(self, source: str) -> int | None:
         """How many rows the table has at `until`, None where its files carry no statistics."""
         return self.pins[source].count
 
     def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
-        pinned, found = self.pins[source], self._moved_files(source, since)
+        pinned, found = self.pins[source], self._moved_files(source)
         return rows(pinned, found, columns) if by_files(pinned, found) else rows_of_feed(pinned, since, columns)
 
-    def _moved_files(self, source: str, since: int) -> Moved:
+    def _moved_files(self, source: str) -> Moved:
+        pinned = self.pins[source]
+        if self.since is None or self.since[source] == pinned.version.number:
+            return NOTHING
         if source not in self._moved:
-            self._moved[source] = moved(self.pins[source], since)
+            try:
+                self._moved[source] = moved(pinned, self.since[source])
+            except (PySparkException, Py4JJavaError) as error:
+                raise self._expired(source, error) from error
         return self._moved[source]
 
     def _expired(self, source: str, error: Exception) -> ExpiredError:

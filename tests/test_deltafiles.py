@@ -41,7 +41,9 @@ def test_rows_moved_are_the_difference_of_two_versions(lake: TestLake, partition
     versions = [log.at(n) for n in range(log.head().version.number + 1)]
     held = [multiset(version.rows()) for version in versions]
     for since, until in [(s, u) for s in (0, 2, 5) for u in range(s + 1, len(versions))]:
-        found = rows(versions[until], moved(versions[until], since), ["id", "v", "p"])
+        files = moved(versions[until], since)
+        found = rows(versions[until], files, ["id", "v", "p"])
+        assert files.rows == (0 if files.went else found.count())
         changes = Counter({tuple(row)[:3]: row[3] for row in weights.consolidate(found).collect()})
         assert dict(changes) == {
             row: held[until][row] - held[since][row] for row in held[until] | held[since] if held[until][row] != held[since][row]

@@ -122,6 +122,9 @@ class Sources(Protocol):
     def moved(self, source: str) -> int:
         """The size of the files that the table's changes are read from; 0 where there are none."""
 
+    def changed(self, source: str) -> int:
+        """How many rows of the table came and went at the least, as far as that is known without reading them."""
+
     def count(self, source: str) -> int | None:
         """How many rows the table has at `until`, None where that is not known without reading them."""
 
@@ -226,6 +229,8 @@ class Reading:
         """A table's changes in some columns (as c0, c1, ...), read once, however often the query reads the table."""
         if (source, *columns) not in self._tables:
             frame = self.sources.changes(source, columns)
+            if self.sources.changed(source) > self.local_limit:
+                self.expect_many()
             changes = self._tables[source, *columns] = None if frame is None else self.keep(frame)
             self.rows_read += (changes.count or 0) if changes is not None else 0
         return self._tables[source, *columns]

@@ -69,6 +69,9 @@ class ListedSources:
     def moved(self, source: str) -> int:
         return 0
 
+    def changed(self, source: str) -> int:
+        return 0
+
     def count(self, source: str) -> int | None:
         return len(self.until[source])
 

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
 from lake.relations.reading import Reading
 from lake.session import own_session
 from tests.relations.laws import ListedSources
+
+
+@pytest.mark.parametrize(("changed", "tried"), [(0, 1), (10, 0)])
+def test_changes_that_the_log_says_are_many_are_not_tried_for_few(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, changed: int, tried: int
+) -> None:
+    """That would be to compute them twice."""
+    own, tries, collected = own_session(spark), list[int](), Catalyst.collected
+
+    def noted(catalyst: Catalyst, frame: DataFrame, limit: int) -> tuple[DataFrame, int] | None:
+        tries.append(limit)
+        return collected(catalyst, frame, limit)
+
+    rows = own.range(10).select(F.col("id").alias("c0"), F.lit(1).cast("long").alias("w"))
+    monkeypatch.setattr(ListedSources, "changes", lambda *_: rows)
+    monkeypatch.setattr(ListedSources, "changed", lambda *_: changed)
+    monkeypatch.setattr(Catalyst, "collected", noted)
+    with Reading(Catalyst(own), ListedSources(own, {}, {}, {}), local_limit=3) as reading:
+        kept = reading.changes_of_table("a", ["id"])
+    assert kept is not None
+    assert (kept.count, kept.local, len(tries)) == (10, False, tried)
 
 
 @pytest.mark.parametrize(("rows", "local"), [(10, False), (2, True), (0, True)])
