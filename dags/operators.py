@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from dags.answers import answer_of
 from dags.settings import Deployment
 from lake.config import run_file
-from lake.preflight import jars
+from lake.preflight import AT_START, jars
 
 JOB = str(Path(__file__).resolve().parent.parent / "spark_jobs" / "job.py")
 
@@ -42,7 +42,7 @@ class LakejoinOperator(SparkSubmitOperator):
     def __init__(self, *, deployment: Deployment, command: Iterable[str] = (), **kwargs: Any) -> None:
         self.deployment, self.command = deployment, list(command)
         settings = deployment.config.airflow
-        conf = {**deployment.config.spark, **settings.submit.get("conf", {})}
+        conf = {**AT_START, **deployment.config.spark, **settings.submit.get("conf", {})}
         submit = {"application": JOB, "name": "lakejoin", "env_vars": deployment.env_vars, **settings.submit, "conf": conf}
         super().__init__(conn_id=settings.conn_id, pool=settings.pool, **{**submit, **kwargs})
 

@@ -11,6 +11,9 @@ from pathlib import Path
 
 PYTHON = (3, 11)
 JAVA = 17
+AT_START = {"spark.buffer.pageSize": "4m"}
+"""Settings that Spark reads as its JVM starts. In pages of the default size the smallest table that is broadcast takes 64 MB of the driver
+until the collector finds it unused."""
 
 
 def python_problem() -> "str | None":

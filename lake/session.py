@@ -16,7 +16,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
-from lake.preflight import class_archive, class_path, jars, spark_home
+from lake.preflight import AT_START, class_archive, class_path, jars, spark_home
 from lake.scala import jvm_of
 from lake.written import defaults_text, session_of
 
@@ -36,7 +36,7 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # it asks the JVM five times at each call that makes a column
-    "spark.buffer.pageSize": "4m",  # else the smallest table that is broadcast takes 64 MB of the driver for a while
+    **AT_START,
     "spark.sql.ui.retainedExecutions": "50",  # plans of the past, a thousand of them, kept for a page that is not shown
     "spark.sql.codegen.cache.maxEntries": "5000",  # a refresh runs the same hundred pieces of generated code each time
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),

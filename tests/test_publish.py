@@ -224,17 +224,17 @@ def test_publishing_where_commits_can_be_lost_is_refused(lake: TestLake) -> None
 
 @pytest.mark.parametrize("key", [["id"], None], ids=["keyed", "multiset"])
 def test_changes_too_many_for_the_driver(lake: TestLake, key: list[str] | None) -> None:
-    lake.table("a", "SELECT id, id % 7 AS g, 'x' AS s FROM range(25000)", key=key)
+    lake.table("a", "SELECT id, id % 7 AS g, 'x' AS s FROM range(45000)", key=key)
     lake.view("j", "SELECT id, g, s FROM a" if key else "SELECT g, s FROM a", recompute_above=1)
     lake.refresh("j")
     lake.sql("UPDATE {a} SET s = 'y', g = g + 1 WHERE id % 50 > 0")
     lake.sql("DELETE FROM {a} WHERE id < 10")
-    lake.sql("INSERT INTO {a} SELECT id, NULL, 'z' FROM range(30000, 30010)")
+    lake.sql("INSERT INTO {a} SELECT id, NULL, 'z' FROM range(50000, 50010)")
     result = lake.refresh("j")
     assert result.mode == "incremental"
-    # 24,491 rows replaced, 9 changed and deleted, 1 deleted, 10 inserted; the multiset's are seven groups before, seven after, and NULL
-    assert result.changes_read == (2 * 24_491 + 9 + 1 + 10 if key else 15)
-    assert result.rows_inserted > 20_000
+    # 44,091 rows replaced, 9 changed and deleted, 1 deleted, 10 inserted; the multiset's are seven groups before, seven after, and NULL
+    assert result.changes_read == (2 * 44_091 + 9 + 1 + 10 if key else 15)
+    assert result.rows_inserted > 40_000
     lake.assert_exact("j")
 
 

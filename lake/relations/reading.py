@@ -157,7 +157,7 @@ class Reading:
 
     catalyst: Catalyst
     sources: Sources
-    local_limit: int = 20_000
+    local_limit: int = 40_000
     limits: Limits = Limits()
     cache: Cache | None = None
     on_many: Callable[[], None] | None = None

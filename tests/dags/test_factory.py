@@ -21,6 +21,7 @@ from dags.operators import RefreshOperator
 from dags.triggers import NewVersion
 from lake.config_file import load
 from lake.errors import ConfigError
+from lake.preflight import AT_START
 from tests.dags.conftest import JOIN, TABLES
 
 Written = Callable[..., Path]
@@ -133,7 +134,7 @@ def test_retries_pool_timeout_and_what_spark_submit_takes_come_from_the_configur
     assert isinstance(task, RefreshOperator)
     assert (task.pool, task.retries, task.retry_exponential_backoff) == ("spark", 5, True)
     assert (task.retry_delay.total_seconds(), task.execution_timeout.total_seconds()) == (7, 180)  # type: ignore[union-attr]
-    assert (task._conn_id, task._executor_memory, task.conf) == ("yarn", "3g", {"spark.driver.memory": "4g"})
+    assert (task._conn_id, task._executor_memory, task.conf) == ("yarn", "3g", {**AT_START, "spark.driver.memory": "4g"})
 
 
 def test_a_table_is_watched_once_whatever_number_of_views_read_it(written: Written) -> None:

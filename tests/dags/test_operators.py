@@ -23,6 +23,7 @@ from dags.factory import airflow_dags
 from dags.operators import JOB, BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
 from dags.realtime import CheckHeartbeat, StartRealtime
 from dags.settings import Deployment
+from lake.preflight import AT_START
 from tests.dags.conftest import JOIN
 
 Written = Callable[..., Path]
@@ -215,7 +216,7 @@ def test_in_cluster_mode_the_workers_python_is_not_the_drivers(written: Written)
     file = written({"v": {"query": JOIN}}, airflow={"submit": {"deploy_mode": "cluster", "conf": {"spark.x": "y"}}})
     task = airflow_dags(file)["lakejoin_refresh_v"].tasks[0]
     assert isinstance(task, RefreshOperator)
-    assert (task.env_vars, task.conf, task._deploy_mode) == ({}, {"spark.x": "y"}, "cluster")
+    assert (task.env_vars, task.conf, task._deploy_mode) == ({}, {**AT_START, "spark.x": "y"}, "cluster")
 
 
 HEARD: list[Any] = []

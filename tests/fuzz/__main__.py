@@ -97,7 +97,7 @@ def case(spark: SparkSession, seed: int, steps: int, found: Found) -> None:
         after_tables, done = history.step()
         after = view.truth(after_tables)
         expected = Counter({row: after[row] - before[row] for row in {*before, *after} if after[row] != before[row]})
-        limit = draw.choice([20_000, 20_000, 3])
+        limit = draw.choice([40_000, 40_000, 3])
         if view.changes(tables, after_tables, limit) != expected:
             raise WrongError(smallest(spark, query, tables, after_tables, seed))
         found.refreshes += 1

@@ -107,7 +107,7 @@ class View:
             local_frame(session, rows, self.schemas[name]).createOrReplaceTempView(name)
         return Counter(frozen(tuple(r)) for r in session.sql(self.query).collect())
 
-    def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 20_000) -> Counter[Any]:
+    def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 40_000) -> Counter[Any]:
         """What the relation says changed, consolidated, over the query's own columns."""
         sources = ListedSources(self.spark, self.schemas, since, until)
         with Reading(self.catalyst, sources, local_limit) as reading:
@@ -132,7 +132,7 @@ class View:
         width = len(self.definition.columns)
         return Counter(frozen(tuple(row)[:width]) for row in rows)
 
-    def assert_law(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 20_000) -> None:
+    def assert_law(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 40_000) -> None:
         """snapshot(until) = snapshot(since) + changes(since, until), with both snapshots by plain Spark."""
         before, after = self.truth(since), self.truth(until)
         expected = Counter({row: after[row] - before[row] for row in {*before, *after} if after[row] != before[row]})
