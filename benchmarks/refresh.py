@@ -8,7 +8,8 @@ write; the bytes of state.
 
 Cold (`--cold`): `lakejoin refresh` as a scheduler starts it, process by process, also after a SIGKILL in its middle.
 
-Results go to benchmarks/results/refresh.json as each case ends, by number of bids and view: what was measured earlier stays. A case is
+Results go to benchmarks/results/refresh.json (growth.json where nothing is measured beside the refresh) as each case ends, by number of
+bids and view: what was measured earlier stays. A case is
 `proved` where its run came to its end, at which every view and every table of a MERGE is compared with the query.
 """
 
@@ -32,6 +33,7 @@ from lake.results import RefreshResult
 
 CHANGES = (0, 100, 1_000, 10_000, 100_000, 0.01, 0.05, 0.2, 0.5)
 WARM_UP = 12
+ALL, RECOMPUTE, NOTHING = "all", "recompute", "nothing"
 
 
 def cases() -> list[Change]:
@@ -46,13 +48,17 @@ _ORDER = [str(change) for change in cases()]
 class Run:
     """One size: the views built, and each case measured."""
 
-    def __init__(self, events: int, views: list[str], peers: bool, rounds: int) -> None:
+    def __init__(self, events: int, views: list[str], beside: str, rounds: int) -> None:
         self.bench, self.rounds, self.console = Bench(events, views), rounds, Console()
         self.console.print(f"{self.bench.bids:,} bids")
         self.found: dict[str, Any] = {"bids": self.bench.bids, "rounds": rounds, "views": {view: {"cases": []} for view in views}}
-        self.peers: dict[str, list[Peer]] = {view: [Recompute(self.bench, view)] for view in views}
-        self._build()
-        if peers:
+        self.peers: dict[str, list[Peer]] = {view: [] for view in views}
+        if beside == NOTHING:
+            for view in views:
+                self.bench.lake.refresh(view)
+        else:
+            self._build()
+        if beside == ALL:
             for view in views:
                 self.peers[view] += [HandMerge(self.bench, view)] if view in HandMerge.views else []
                 self.peers[view] += [StreamJoin(self.bench, view)] if view == "q20" else []
@@ -60,7 +66,9 @@ class Run:
 
     def _build(self) -> None:
         """Each view built, beside its query's plain write; of either the first, of four, is not counted."""
-        for view, (recompute,) in self.peers.items():
+        for view, peers in self.peers.items():
+            recompute = Recompute(self.bench, view)
+            peers.append(recompute)
             builds = map(self.bench.lake.refresh, [*twins(view), view])
             works: dict[str, Callable[[], object]] = {"build": partial(next, builds), "plain": recompute.follow}
             seconds = interleaved(self.bench.spark, works, BUILDS)
@@ -121,9 +129,9 @@ class Run:
                 case["proved"] = True
 
 
-def keep(found: dict[str, Any]) -> None:
+def keep(found: dict[str, Any], name: str) -> None:
     """Write what was measured of one size beside what is there of others, and of cases and views that were not measured now."""
-    file = RESULTS / "refresh.json"
+    file = RESULTS / f"{name}.json"
     sizes = json.loads(file.read_text()).get("sizes", {}) if file.exists() else {}
     before = sizes.get(str(found["bids"]), {})
     views = dict(before.get("views", {}))
@@ -132,20 +140,19 @@ def keep(found: dict[str, Any]) -> None:
         earlier = [case for case in views.get(view, {}).get("cases", []) if case["case"] not in now]
         cases = sorted([*earlier, *own["cases"]], key=lambda case: _ORDER.index(case["case"]))
         views[view] = views.get(view, {}) | own | {"cases": cases}
-    save("refresh", {"sizes": sizes | {str(found["bids"]): before | found | {"views": views}}})
+    save(name, {"sizes": sizes | {str(found["bids"]): before | found | {"views": views}}})
 
 
 def show(found: dict[str, Any]) -> None:
     """A table a view: CPU and wall seconds, and how often the refresh's CPU the recompute takes."""
     for view, own in found["views"].items():
         others = [n for n in ("recompute", "MERGE by hand", "stream-stream join") if n in own["cases"][0]]
-        table = Table(
-            "change", "mode", "refresh", *others, "recompute / refresh", "jobs", title=f"{view}, {found['bids']:,} bids: CPU s, s"
-        )
+        ratios = ["recompute / refresh"] if "recompute" in others else []
+        table = Table("change", "mode", "refresh", *others, *ratios, "jobs", title=f"{view}, {found['bids']:,} bids: CPU s, s")
         for case in own["cases"]:
             cells = [f"{case[name]['cpu']:.2f}, {case[name]['wall']:.2f}" for name in ("refresh", *others)]
-            ratio = case["recompute"]["cpu"] / max(case["refresh"]["cpu"], 0.01)
-            table.add_row(case["case"], case["mode"], *cells, f"{ratio:.1f}", str(case["profile"]["total"]["jobs"]))
+            cells += [f"{case['recompute']['cpu'] / max(case['refresh']['cpu'], 0.01):.1f}" for _ in ratios]
+            table.add_row(case["case"], case["mode"], *cells, str(case["profile"]["total"]["jobs"]))
         Console().print(table)
 
 
@@ -156,18 +163,19 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--views", nargs="+", default=list(QUERIES), choices=list(QUERIES))
     parser.add_argument("--cases", nargs="+", help="Only these, as they are printed: '1,000 spread' 'nothing changed' ...")
-    parser.add_argument("--no-peers", action="store_true", help="Beside the recompute nothing")
+    parser.add_argument("--beside", choices=(ALL, RECOMPUTE, NOTHING), default=ALL, help="Beside nothing: no builds, and into growth.json")
     parser.add_argument("--cold", action="store_true", help="Also as processes of their own")
     options = parser.parse_args()
-    run = Run(options.events, options.views, not options.no_peers, options.rounds)
+    name = "growth" if options.beside == NOTHING else "refresh"
+    run = Run(options.events, options.views, options.beside, options.rounds)
     for change in cases():
         if options.cases is None or str(change) in options.cases:
             run.case(change)
-            keep(run.found)
+            keep(run.found, name)
     run.prove()
     if options.cold:
         run.found["cold"] = cold(run.bench, options.rounds)
-    keep(run.found)
+    keep(run.found, name)
     show(run.found)
     return 0
 
