@@ -288,7 +288,9 @@ class Log:
 
     @property
     def exists(self) -> bool:
-        return bool(self.java.tableExists())
+        """Whether there is a table now. Delta itself still knows one that was deleted since this process read it."""
+        place = self.java.logPath()
+        return bool(self.java.tableExists()) and bool(place.getFileSystem(self.java.newDeltaHadoopConf()).exists(place))
 
     @property
     def path(self) -> str:

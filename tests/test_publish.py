@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from deltalake import DeltaTable as DeltaRsTable
 from deltalake import QueryBuilder
 
 from lake import open_lake
-from lake.errors import KeyViolationError, TargetError
+from lake.errors import KeyViolationError, SourceError, TargetError
 from lake.stamp import Stamp
 from tests.lakes import TestLake, multiset
 
@@ -245,6 +246,18 @@ def test_a_table_that_lakejoin_did_not_make_is_not_touched(lake: TestLake) -> No
     with pytest.raises(TargetError, match="did not make"):
         lake.refresh("j")
     assert multiset(lake.spark.read.format("delta").load(lake.path("views") + "/j")) == {(1,): 1}
+
+
+def test_tables_deleted_while_the_process_runs_are_no_longer_there(lake: TestLake) -> None:
+    lake.table("a", A)
+    lake.view("j", "SELECT * FROM a")
+    lake.refresh("j")
+    shutil.rmtree(lake.path("views"))
+    assert lake.refresh("j").mode == "build"
+    lake.assert_exact("j")
+    shutil.rmtree(lake.path("a"))
+    with pytest.raises(SourceError, match="a .* is not a Delta table"):
+        lake.refresh("j")
 
 
 def test_two_threads_of_one_session_beside_a_users_own_writes(keyed: TestLake) -> None:
