@@ -155,8 +155,10 @@ def keep(found: Run, options: argparse.Namespace, exact: bool) -> None:
 
 def crossing(cases: dict[float, Case]) -> str:
     """The share at which an incremental refresh costs what a recompute does (log-linear between the shares measured)."""
+    if set(next(iter(cases.values())).modes) == {"none"}:
+        return ""
     points = [(math.log(share), math.log(case.ratio("incremental"))) for share, case in sorted(cases.items()) if case.incremental]
-    if not points or set(next(iter(cases.values())).modes) == {"none"}:
+    if not points:
         return ""
     if points[0][1] >= 0:
         return f"< {math.exp(points[0][0]):.1%}"

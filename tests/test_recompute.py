@@ -76,8 +76,9 @@ def test_lookups_count_as_they_come(facts: TestLake, monkeypatch: pytest.MonkeyP
 def test_the_estimate_of_the_docstring() -> None:
     mb = 1 << 20
     anew = estimate.whole(300 * mb, 100 << 10)
-    spent = estimate.begun(1, 0) + estimate.changed(1, 20_000)
-    assert spent < anew < spent + estimate.looked_up(300 * mb)
+    spent = estimate.begun(1, 0) + estimate.changed(1, 100_000)
+    assert (anew // mb, estimate.begun(1, 0) // mb, estimate.changed(1, 100_000) / mb) == (301, 80, pytest.approx(98, abs=0.5))
+    assert spent + estimate.looked_up(246 * mb) < anew < spent + estimate.looked_up(248 * mb)
 
 
 def test_what_has_no_key_to_go_by_is_recomputed_once_where_it_is_most_of_the_query(facts: TestLake) -> None:
