@@ -256,7 +256,7 @@ def test_tables_deleted_while_the_process_runs_are_no_longer_there(lake: TestLak
     assert lake.refresh("j").mode == "build"
     lake.assert_exact("j")
     shutil.rmtree(lake.path("a"))
-    with pytest.raises(SourceError, match="a .* is not a Delta table"):
+    with pytest.raises(SourceError, match=r"a .* is not a Delta table"):
         lake.refresh("j")
 
 
