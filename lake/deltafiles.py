@@ -59,7 +59,16 @@ class Moved:
     @property
     def bytes(self) -> int:
         """What reading the files costs."""
-        return _cost(file.bytes for file in [*self.came, *self.went, *(after for _, after in self.marked)])
+        return _cost(file.bytes for file in self._touched)
+
+    @property
+    def size(self) -> int:
+        """The size of the data files, each counted once."""
+        return sum(file.bytes for file in self._touched)
+
+    @property
+    def _touched(self) -> list[FileAction]:
+        return [*self.came, *self.went, *(after for _, after in self.marked)]
 
 
 NOTHING = Moved((), (), (), feed_bytes=0, redefined=False)

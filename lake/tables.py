@@ -146,6 +146,10 @@ class PinnedSources:
         found = self._moved_files(source)
         return found.bytes if by_files(self.pins[source], found) else found.feed_bytes
 
+    def spread(self, source: str) -> float:
+        """The files that changes lie in, by size, as a share of the table's: 0 for none, 1 for all."""
+        return min(1.0, self._moved_files(source).size / max(1, self.pins[source].bytes))
+
     def changed(self, source: str) -> int:
         """How many rows came and went over (since, until] at the least, as far as the log says."""
         return self._moved_files(source).rows

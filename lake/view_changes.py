@@ -50,11 +50,26 @@ def _refuse_dear(relation: Relation, reading: Reading) -> None:
         return
     operators = sum(r.looks_up and any(sizes[source] for _, source in r.sources) for r in relation.walk())
     reading.spend(estimate.begun(operators, sum(sizes.values())), f"for {operators} operators that look rows up")
+    if reading.limits.budget:
+        known = sum(reading.sources.changed(source) for _, source in relation.sources)
+        expected = estimate.changed(operators, known) + estimate.looked_up(_expected_lookups(relation, reading))
+        reading.refuse_dear(reading.spent + expected, f"for {operators} operators that look rows up, in places as spread as the changes,")
     moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
     changed = sum(changes.count or 0 for changes in moved)
     if reading.limits.share < 1 and not all(changes.local for changes in moved):
         _refuse_many(relation, changed, reading)
     reading.spend(estimate.changed(operators, changed), f"for {operators} operators and {changed:,} changes")
+
+
+def _expected_lookups(relation: Relation, reading: Reading) -> int:
+    """Bytes that lookups will read, before the keys are known: of each table, where another one changed (or the same, read elsewhere in the
+    query), the share that changes take of the table that they lie in. Keys in one place are taken to be so everywhere.
+
+    Example: of 100 MB of bids files of 5 MB changed: of 40 MB of auctions 2 MB are expected to be read, and none of the bids.
+    """
+    spread = [reading.sources.spread(source) for _, source in relation.sources]
+    others = [max(spread[:i] + spread[i + 1 :], default=0.0) for i in range(len(spread))]
+    return sum(int(share * reading.sources.bytes(source)) for share, (_, source) in zip(others, relation.sources, strict=True))
 
 
 def _refuse_many(relation: Relation, changed: int, reading: Reading) -> None:

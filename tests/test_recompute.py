@@ -59,18 +59,38 @@ def test_a_refresh_dearer_than_the_query_by_estimate_gives_way(
     assert facts.refresh("v").mode == "incremental"
 
 
-def test_lookups_count_as_they_come(facts: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lookups_count_as_they_come(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table("f", MANY, key=["id"])
+    lake.table("d", "SELECT id AS g, concat('n', id) AS name FROM range(0, 600, 1, 60)", key=["g"])
     monkeypatch.setattr(estimate, "SMALL", 1)
     monkeypatch.setattr(estimate, "begun", lambda operators, moved: 0)
-    monkeypatch.setattr(estimate, "looked_up", lambda files: files * 1_000_000)
+    monkeypatch.setattr(estimate, "looked_up", lambda files: files * 100)
     monkeypatch.setattr("lake.relations.reading.SMALL", 0)  # no table is kept whole
-    facts.view("v", QUERY)
-    facts.refresh("v")
-    facts.sql("UPDATE {d} SET name = 'other' WHERE g = 7")
-    result = facts.refresh("v")
+    lake.view("v", QUERY)
+    lake.refresh("v")
+    lake.sql("UPDATE {d} SET name = 'other' WHERE g = 7")  # in one file of 60, whose key is in all of f
+    result = lake.refresh("v")
     assert result.mode == "recompute"
     assert "with the lookups to come" in result.reason
-    facts.assert_exact("v")
+    lake.assert_exact("v")
+
+
+@pytest.mark.parametrize(("share", "mode"), [(1, "recompute"), (500, "incremental")])
+def test_lookups_as_spread_as_the_changes_are_refused_before_a_row_is_read(
+    lake: TestLake, monkeypatch: pytest.MonkeyPatch, share: int, mode: str
+) -> None:
+    lake.table("f", "SELECT id, id % 700 AS g, uuid() AS v FROM range(0, 60000, 1, 20)", key=["id"])
+    lake.table("d", "SELECT id AS g, uuid() AS name FROM range(0, 60000, 1, 20)", key=["g"])
+    lake.view("v", QUERY)
+    lake.refresh("v")
+    monkeypatch.setattr(estimate, "SMALL", 1)
+    monkeypatch.setattr(estimate, "begun", lambda operators, moved: 0)
+    monkeypatch.setattr(estimate, "changed", lambda operators, rows: 0)
+    monkeypatch.setattr(estimate, "looked_up", lambda files: files * 100)
+    lake.sql(f"UPDATE {{f}} SET v = 'other' WHERE id % 3000 = 5 AND id < {60_000 // share}")
+    result = lake.refresh("v")
+    assert (result.mode, "as spread as the changes" in result.reason) == (mode, mode == "recompute")
+    lake.assert_exact("v")
 
 
 def test_the_estimate_of_the_docstring() -> None:

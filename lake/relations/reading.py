@@ -122,6 +122,9 @@ class Sources(Protocol):
     def moved(self, source: str) -> int:
         """The size of the files that the table's changes are read from; 0 where there are none."""
 
+    def spread(self, source: str) -> float:
+        """The files that changes lie in, by size, as a share of the table's: 0 for none, 1 for all."""
+
     def changed(self, source: str) -> int:
         """How many rows of the table came and went at the least, as far as that is known without reading them."""
 
@@ -257,8 +260,12 @@ class Reading:
     def spend(self, cost: int, what: str) -> None:
         """Count what this refresh costs. Raises WholeError where the query computed anew is cheaper by estimate."""
         self.spent += cost
-        if self.spent > self.limits.budget > 0:
-            shown = f"{self.spent >> 20:,} MB {what} are more than the {self.limits.budget >> 20:,} MB of computing it anew"
+        self.refuse_dear(self.spent, what)
+
+    def refuse_dear(self, cost: int, what: str) -> None:
+        """Raise WholeError where the query computed anew is cheaper, by estimate, than a refresh that costs so much."""
+        if cost > self.limits.budget > 0:
+            shown = f"{cost >> 20:,} MB {what} are more than the {self.limits.budget >> 20:,} MB of computing it anew"
             raise WholeError(f"the query was computed anew, by estimate: {shown}")
 
     def expect_many(self) -> None:

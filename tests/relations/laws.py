@@ -69,6 +69,9 @@ class ListedSources:
     def moved(self, source: str) -> int:
         return 0
 
+    def spread(self, source: str) -> float:
+        return 0.0
+
     def changed(self, source: str) -> int:
         return 0
 
