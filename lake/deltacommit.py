@@ -36,7 +36,7 @@ class Transaction:
         self._pinned, self._log = pinned, pinned.log
         self._jvm, self._session = pinned.log.jvm, pinned.log.spark._jsparkSession
         self._scala = pinned.log.scala
-        self._actions: list[Java] = []
+        self._actions = self._jvm.java.util.ArrayList()
         with active(self._jvm, self._session):
             self._java = self._log.java.startTransaction(pinned.log.catalog_table(), self._scala.some(pinned.snapshot))
 
@@ -47,25 +47,19 @@ class Transaction:
 
     def delete(self, positions: DataFrame, local: bool) -> int:
         """Delete rows by file and position (`with_positions`; `local`: few, on the driver); returns how many there were."""
+        files = self._pinned.listed if local else None
+        if files is not None:
+            return int(self._jvm.own_vectors.delete(self._session, self._log.java, files, positions._jdf, self._actions))
         with active(self._jvm, self._session):
-            files = self._files(positions.select(F.substring_index(FILE, "/", -1)), local)
-            generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
-            everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
-            columns = [self._scala.some(_java(F.col(c))) for c in (FILE, POSITION)]
-            vectors = generator.buildRowIndexSetsForFilesMatchingCondition(
-                self._session, self._java, True, positions._jdf, files, everything, *columns
-            )
-            helper = self._jvm.org.apache.spark.sql.delta.commands.DMLWithDeletionVectorsHelper
-            by_name = helper.generateCandidateFileMap(self._log.java.dataPath(), files)
-            touched = self._scala.list(helper.findFilesWithMatchingRows(self._java, by_name, vectors))
+            touched = self._touched(positions)
             for file in touched:
-                self._actions += self._without(file)
+                self._without(file)
             return sum(int(file.numberOfModifiedRows()) for file in touched)
 
     def insert(self, rows: DataFrame) -> None:
         """Write rows, which must have the table's columns."""
         with active(self._jvm, self._session):
-            self._actions += self._scala.list(self._java.writeFiles(rows._jdf))
+            self._actions.addAll(self._scala.java_list(self._java.writeFiles(rows._jdf)))
 
     def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
         """Commit all with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
@@ -78,25 +72,37 @@ class Transaction:
         nothing = self._scala.seq([])
         merge = getattr(self._jvm, "org.apache.spark.sql.delta.DeltaOperations$Merge")
         operation = merge(*[self._scala.none] * 4, *[nothing] * 3)
+        self._actions.add(progress)
         with active(self._jvm, self._session):
             self._count(counts)
             self._log.spark.conf.set(setting, metadata)
             try:
-                self._java.commit(self._scala.seq([*self._actions, progress]), operation)
+                self._java.commit(self._scala.immutable(self._actions), operation)
             finally:
                 self._log.spark.conf.unset(setting)
 
-    def _files(self, names: DataFrame, local: bool) -> Java:
-        """The log's entries (with their statistics) of the files with the given names, each of which is unique."""
-        found = names if local else names.distinct().limit(MOST_NAMES + 1)
-        return self._scala.seq(self._pinned.files_named({row[0] for row in found.collect()}))
+    def _touched(self, positions: DataFrame) -> list[Java]:
+        """Delta's own records of the files that some rows lie in, each with its new deletion vector."""
+        names = positions.select(F.substring_index(FILE, "/", -1)).distinct().limit(MOST_NAMES + 1)
+        files = self._scala.seq(self._pinned.files_named({row[0] for row in names.collect()}))
+        generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
+        everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
+        columns = [self._scala.some(_java(F.col(c))) for c in (FILE, POSITION)]
+        vectors = generator.buildRowIndexSetsForFilesMatchingCondition(
+            self._session, self._java, True, positions._jdf, files, everything, *columns
+        )
+        helper = self._jvm.org.apache.spark.sql.delta.commands.DMLWithDeletionVectorsHelper
+        by_name = helper.generateCandidateFileMap(self._log.java.dataPath(), files)
+        return self._scala.list(helper.findFilesWithMatchingRows(self._java, by_name, vectors))
 
-    def _without(self, file: Java) -> list[Java]:
-        """The actions that take the rows of a new deletion vector from a file."""
+    def _without(self, file: Java) -> None:
+        """Add the actions that take the rows of a new deletion vector from a file."""
         if file.isFullyReplaced():
-            return [file.fileLogEntry().removeWithTimestamp(int(time.time() * 1000), True)]
+            self._actions.add(file.fileLogEntry().removeWithTimestamp(int(time.time() * 1000), True))
+            return
         both = file.fileLogEntry().removeRows(file.newDeletionVector(), True, True)
-        return [both._1(), both._2()]
+        self._actions.add(both._1())
+        self._actions.add(both._2())
 
     def _count(self, counts: Mapping[str, int]) -> None:
         create = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric

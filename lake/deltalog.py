@@ -216,13 +216,15 @@ class Pinned:
         """What the log says of each data file."""
         return [file_action(add) for add in self._listed[1]]
 
+    @property
+    def listed(self) -> Java | None:
+        """The log's entries of all files, as a list in the JVM; None where they are many."""
+        return self._listed[0] if self._few_files else None
+
     def files_named(self, names: Collection[str]) -> list[Java]:
         """The log's entries, with their statistics, of the files of these names (without folders); of all files for too many names."""
         if len(names) > MOST_NAMES:
             return list(self.snapshot.allFiles().collect())
-        if self._noted is not None:
-            files, said = self._noted
-            return [files.get(i) for i, add in enumerate(said) if add["path"].rpartition("/")[2] in names]
         wanted = F.substring_index("path", "/", -1).isin(sorted(names))
         return list(self.snapshot.allFiles().filter(wanted._jc).collect())
 
@@ -247,10 +249,8 @@ class Pinned:
 
     def rows_of(self, files: list[Java]) -> DataFrame:
         """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""
-        frame = self.log.java.createDataFrame(self.snapshot, self.log.scala.seq(files), False, self.log.scala.none)
-        # it belongs to whichever session is active in the JVM: bind its plan to ours
-        plan, session = frame.queryExecution().analyzed(), self.log.spark._jsparkSession
-        return DataFrame(self.log.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan), self.log.spark)
+        log = self.log
+        return DataFrame(log.jvm.own_files.rows(log.spark._jsparkSession, log.java, self.snapshot, log.scala.seq(files)), log.spark)
 
     def transaction(self, app_id: str) -> int:
         """The newest txnVersion that the table has seen of an application, -1 where there was none."""

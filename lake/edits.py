@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
@@ -24,6 +24,7 @@ from lake.errors import InternalError, KeyViolationError
 from lake.nodes import quoted
 from lake.ranges import Ranges, equality, of_frame
 from lake.relations.reading import Changes, Reading
+from lake.scala import values_of
 from lake.view_table import schema
 
 WEIGHT = f"{HIDDEN_PREFIX}weight"
@@ -59,7 +60,7 @@ class Edits:
             return None
         find = _by_key if self.definition.key is not None else _by_row
         found = reading.keep_rows(find(self, table, self.touched))
-        doubled, there = _tally(found, F.col(_WANTED) == 0, F.col(_WANTED) > 0)
+        doubled, there = _tally(found, f"{_WANTED} = 0", f"{_WANTED} > 0")
         if doubled:
             keys = [F.col(quoted(n)) for n in self.definition.key_names]
             samples = found.frame.where(F.col(_WANTED) == 0).select(*keys).take(SAMPLES)
@@ -91,9 +92,8 @@ def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits
     )
     kept = reading.keep_rows(grouped)
     added, removed = F.col(_ADDED), F.col(_REMOVED)
-    doubled, overdrawn, inserted, updated, deleted = _tally(
-        kept, added > 1, removed > 1, removed == 0, (added > 0) & (removed > 0), added == 0
-    )
+    each = (f"{_ADDED} > 1", f"{_REMOVED} > 1", f"{_REMOVED} = 0", f"{_ADDED} > 0 AND {_REMOVED} > 0", f"{_ADDED} = 0")
+    doubled, overdrawn, inserted, updated, deleted = _tally(kept, *each)
     by_key = kept.frame.select(_ROW, added, removed, *[F.col(f"k{i}").alias(k) for i, k in enumerate(keys)])
     if doubled:
         samples = by_key.where(added > 1).select(*[F.col(quoted(k)) for k in keys]).take(SAMPLES)
@@ -116,7 +116,7 @@ def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) ->
     """Edits of a multiset view from its consolidated changes; an update is a row less and a row more."""
     kept = reading.keep_rows(changes)
     weight = F.col(WEIGHT)
-    inserted, deleted = _tally(kept, F.greatest(weight, F.lit(0)), F.greatest(-weight, F.lit(0)))
+    inserted, deleted = _tally(kept, f"greatest({WEIGHT}, 0)", f"greatest(-{WEIGHT}, 0)")
     new = repeated(definition, kept.frame.where(weight > 0))
     if not deleted:
         return Edits(definition, new, None, {}, inserted, 0, 0)
@@ -128,11 +128,10 @@ def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) ->
     return Edits(definition, new, touched, dict(zip(names, ranges, strict=True)), inserted, 0, deleted)
 
 
-def _tally(rows: Changes, *amounts: Column) -> list[int]:
-    """The sum of each amount (a condition counts 1) over the rows; no Spark job where they are on the driver."""
-    numbers = [a.cast("long").alias(f"n{i}") for i, a in enumerate(amounts)]
-    frame = rows.frame.select(*numbers)
-    found = frame.collect() if rows.local else frame.groupBy().sum().collect()
+def _tally(rows: Changes, *amounts: str) -> list[int]:
+    """The sum of each amount (a condition counts 1), as SQL, over the rows; no Spark job where they are on the driver."""
+    frame = rows.frame.selectExpr(*[f"CAST({amount} AS BIGINT) AS n{i}" for i, amount in enumerate(amounts)])
+    found = values_of(frame if rows.local else frame.groupBy().sum())
     return [sum(row[i] or 0 for row in found) for i in range(len(amounts))]
 
 

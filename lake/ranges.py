@@ -21,6 +21,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lake.scala import values_of
+
 MOST_RANGES = 8
 """More ranges would prune better, but each is evaluated against every file's statistics."""
 
@@ -110,35 +112,29 @@ def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ra
     `local`: the rows are few and on the driver, so their values can be told apart; else only their bounds are read, in one job.
     """
     fields = frame.schema.fields
-    frame = frame.toDF(*[f"k{i}" for i in range(len(fields))])
     encodings = [_encoding(f.dataType) for f in fields]
     wanted = [i for i, encoding in enumerate(encodings) if encoding is not None]
     found: list[Ranges | None] = [None] * len(fields)
     if not wanted:
         return tuple(found)
-    encoded = {i: encodings[i][0](F.col(f"k{i}")) for i in wanted}  # type: ignore[index]
-    rows = frame.select(*[encoded[i].alias(str(i)) for i in wanted]).collect() if local else None
-    if rows is None:
-        row = frame.agg(*[f(encoded[i]).alias(f"{f.__name__}{i}") for i in wanted for f in (F.min, F.max, _nulls)]).head()
+    if not local or len(wanted) < len(fields):
+        frame = frame.toDF(*[f"k{i}" for i in range(len(fields))]).select(*[f"k{i}" for i in wanted])
+    if not local:
+        encoded = [encodings[i][0](F.col(f"k{i}")) for i in wanted]  # type: ignore[index]
+        row = frame.agg(*[f(value).alias(f"{f.__name__}{n}") for n, value in enumerate(encoded) for f in (F.min, F.max, _nulls)]).head()
         assert row is not None
         for n, i in enumerate(wanted):
             low, high, null = row[3 * n : 3 * n + 3]
             if lossless([low, high]):
                 found[i] = Ranges(fields[i].dataType, ((low, high),) if low is not None else (), bool(null))
         return tuple(found)
+    rows = values_of(frame)
     for n, i in enumerate(wanted):
         values = {row[n] for row in rows}
         present = sorted(v for v in values if v is not None)
         if lossless(present):
             found[i] = Ranges(fields[i].dataType, tuple(_clustered(present, most)), None in values, tuple(present))
     return tuple(found)
-
-
-def encoded(column: Column, data_type: T.DataType) -> Column:
-    """Values of a type that has ranges, as they reach Python and stand in `Ranges.values`."""
-    encoding = _encoding(data_type)
-    assert encoding is not None
-    return encoding[0](column)
 
 
 def decoded(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import pickle
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaPackage
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 Java = Any  # an object that lives in the JVM
 _MOST_AT_ONCE = 10
@@ -33,7 +35,37 @@ class Jvm:
         """Those of this JVM: finding the methods costs trips too."""
         return Scala(self)
 
+    @cached_property
+    def own_plans(self) -> Java:
+        """lakejoin.Plans: plans and local rows."""
+        return self.own("Plans")
 
+    @cached_property
+    def own_files(self) -> Java:
+        """lakejoin.Files: rows of data files."""
+        return self.own("Files")
+
+    @cached_property
+    def own_vectors(self) -> Java:
+        """lakejoin.Vectors: deletion vectors."""
+        return self.own("Vectors")
+
+    def own(self, name: str) -> Java:
+        """An object of one of our own classes (lake/jvm), which the compiler compiles that Spark brings for the code it generates."""
+        return self._loader.loadClass(f"lakejoin.{name}").newInstance()
+
+    @cached_property
+    def _loader(self) -> Java:
+        folders = self.java.lang.reflect.Array.newInstance(self.java.lang.Class.forName("java.io.File"), 1)
+        self.java.lang.reflect.Array.set(folders, 0, self.java.io.File(str(Path(__file__).with_name("jvm"))))
+        above = self.java.lang.Class.forName("org.apache.spark.sql.delta.DeltaLog").getClassLoader()
+        loader = self.org.codehaus.janino.JavaSourceClassLoader(above, folders, "UTF-8")
+        loader.setTargetVersion(_JAVA)
+        return loader
+
+
+_JAVA = 8
+"""The version of the language that Janino knows."""
 _jvms: weakref.WeakKeyDictionary[Any, Jvm] = weakref.WeakKeyDictionary()
 _OF_PYSPARK = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions", "org.apache.spark.sql.classic.SparkSession")
 """What PySpark itself asks for by these names, at each column and each select."""
@@ -46,7 +78,18 @@ def jvm_of(spark: SparkSession) -> Any:
         for name in _OF_PYSPARK:
             setattr(names, name, getattr(names, name))
         _jvms[names] = Jvm(names)
+        _jvms[names].own("Answers").hasten(spark.sparkContext._gateway.java_gateway_server)  # type: ignore[union-attr]
     return _jvms[names]
+
+
+def values_of(frame: DataFrame) -> list[list[Any]]:
+    """Few rows as Spark holds them: dates as days, timestamps as microseconds since 1970, strings that are no UTF-8 with U+FFFD in them.
+
+    Columns of numbers, strings, bytes, dates and timestamps only. Without a job where the optimiser knows the rows.
+    """
+    spark = frame.sparkSession
+    found: list[list[Any]] = pickle.loads(jvm_of(spark).own_plans.values(spark._jsparkSession, frame._jdf))
+    return found
 
 
 @contextmanager
@@ -91,6 +134,10 @@ class Scala:
             for start in range(_MOST_AT_ONCE, len(some), _MOST_AT_ONCE):
                 array.addAll(self._list_of(*some[start : start + _MOST_AT_ONCE]))
         return self._to_seq(array)
+
+    def immutable(self, java_list: Java) -> Java:
+        """A Java list as a Scala immutable sequence."""
+        return self._to_seq(java_list)
 
     def dict(self, scala_map: Java) -> dict[str, str]:
         """A Scala map of strings as a dict."""

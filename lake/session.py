@@ -37,6 +37,7 @@ _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # it asks the JVM five times at each call that makes a column
     **AT_START,
+    "spark.sql.ui.explainMode": "simple",  # of each plan a text is made for that page
     "spark.sql.ui.retainedExecutions": "50",  # plans of the past, a thousand of them, kept for a page that is not shown
     "spark.sql.codegen.cache.maxEntries": "5000",  # a refresh runs the same hundred pieces of generated code each time
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),

@@ -12,8 +12,8 @@ import pytest
 
 LAKE = Path(__file__).parent.parent / "lake"
 LAYERS = (
-    {"errors", "preflight", "estimate", "logs", "samples", "phases"},
-    {"config", "snapshots", "weights", "scala", "ranges", "failures"},
+    {"errors", "preflight", "estimate", "logs", "samples", "phases", "scala"},
+    {"config", "snapshots", "weights", "ranges", "failures"},
     {"nodes", "deltastate", "config_file", "texts", "heads"},
     {"catalyst.expressions", "written"},
     {"catalyst.trees"},

@@ -126,7 +126,9 @@ class Catalyst(Running):
         """Remember which columns of the optimised plan Spark marks as session windows; it may have lost the name, not the mark."""
         if "session_window" in str(analysed.toString()):
             named = [java for kind, java in self.census(optimised) if kind in ("AttributeReference", "Alias")]
-            self._sessions = {java.exprId().id(): java.metadata() for java in named if java.metadata().contains(SESSION)}
+            for java in named:
+                if java.metadata().contains(SESSION):
+                    self._plans.mark(self._sessions, java)
 
     def schema_of(self, plan: Java) -> StructType:
         """The plan's schema."""

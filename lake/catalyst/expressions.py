@@ -20,11 +20,10 @@ class Expressions(Scala):
         super().__init__(self._jvm)
         expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
         self._alias_class, self._literal_class, self._cast = expressions.Alias, expressions.Literal, expressions.Cast
-        self._expr_id, self._new_id = expressions.ExprId, expressions.NamedExpression.newExprId
+        self._new_id = expressions.NamedExpression.newExprId
         self._empty, self._unmarked = self.seq([]), self.seq([SESSION])
         self._ansi = expressions.EvalMode.ANSI()
-        self._jvm_id = self._new_id().jvmId()
-        self._sessions: dict[int, Java] = {}  # ids of columns that Spark marks as session windows, and the mark
+        self._sessions = self._jvm.java.util.HashMap()  # ids of columns that Spark marks as session windows, and the mark
         self.aggregate_functions = expressions.aggregate
 
     def expression(self, java: Java) -> Expression:
@@ -110,11 +109,9 @@ class Expressions(Scala):
         """The expression as an output column: itself where it is one, else under a name of its own."""
         return expression.java if expression.plain else self.alias(expression.java, "key")
 
-    def alias(self, expression: Java, name: str, attribute_id: int | None = None) -> Java:
-        """The expression under a name, with an id of its own or a given one; only the latter may be marked as a session window."""
-        expr_id = self._new_id() if attribute_id is None else self._expr_id(attribute_id, self._jvm_id)
-        mark = self.some(self._sessions[attribute_id]) if attribute_id in self._sessions else self.none
-        return self._alias_class(expression, name, expr_id, self._empty, mark, self._unmarked)
+    def alias(self, expression: Java, name: str) -> Java:
+        """The expression under a name, with an id of its own, and not marked as a session window."""
+        return self._alias_class(expression, name, self._new_id(), self._empty, self.none, self._unmarked)
 
     def new_id(self) -> Java:
         """An expression id that no other expression has."""

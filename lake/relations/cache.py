@@ -19,15 +19,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lake import weights
 from lake.nodes import Attribute, Expression
-from lake.ranges import decoded, encoded, lossless, of_frame
+from lake.ranges import decoded, lossless, of_frame
 from lake.relations.reading import Keys, Reading
+from lake.scala import values_of
 from lake.snapshots import Snapshot
 
 _KEY = "k"
@@ -271,20 +271,16 @@ class Cache:
 
 
 def _read(frame: DataFrame, side: _Side, reading: Reading) -> list[tuple[Hashable, Row, int]] | None:
-    """(key as `keys.values` has it, row, weight) of each row; None where a value would not come back as it was."""
-    rows = reading.catalyst.project(frame, {_KEY: side.on}, keep=True)
-    plain = [_plain(rows.schema[name]).alias(name) for name in (*side.names, _KEY)]
-    weight = F.col(weights.WEIGHT) if weights.is_weighted(frame) else F.lit(1).alias(weights.WEIGHT)
-    found: list[Row] = [tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in rows.select(*plain, weight).collect()]
+    """(key as `keys.values` has it, row, weight) of each row of `side.names` and, where it is weighted, the weight last; None where a value
+    would not come back as it was."""
+    found: list[Row] = [
+        tuple(bytes(v) if isinstance(v, bytearray) else v for v in row)
+        for row in values_of(reading.catalyst.project(frame, {_KEY: side.on}, keep=True))
+    ]
     if not lossless([value for row in found for value in row]):
         return None
-    return [(row[-2], row[:-2], row[-1]) for row in found]
-
-
-def _plain(field: T.StructField) -> Column:
-    """A column as numbers, strings and bytes: local rows are then read without a job, and no time zone of Python's is asked."""
-    column = F.col(field.name)
-    return encoded(column, field.dataType) if isinstance(field.dataType, T.DateType | T.TimestampType) else column
+    width = len(side.names)
+    return [(row[-1], row[:width], row[width] if len(row) > width + 1 else 1) for row in found]
 
 
 def _kept(schema: T.StructType) -> bool:

@@ -1,0 +1,42 @@
+package lakejoin;
+
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/** Frames over some files of a Delta table's version (lake/deltalog.py). */
+public final class Files {
+  /** The rows of some files (AddFile actions, with their deletion vectors), in a session, by the schema of a snapshot. */
+  public Dataset rows(SparkSession session, DeltaLog log, Snapshot snapshot, Seq files) {
+    LogicalRelation plan = (LogicalRelation)
+        log.createDataFrame(snapshot, files, false, Option.empty()).queryExecution().analyzed();
+    HadoopFsRelation delta = (HadoopFsRelation) plan.relation();
+    Chosen chosen = new Chosen(session, log, snapshot, files);
+    return session.baseRelationToDataFrame(new HadoopFsRelation(chosen, delta.partitionSchema(), delta.dataSchema(), delta.bucketSpec(),
+        delta.fileFormat(), delta.options(), session));
+  }
+
+  /** Delta's index of given files, but that it does not make a Dataset of them, and filter it, to give them back. */
+  public static final class Chosen extends TahoeBatchFileIndex {
+    private final Seq files;
+
+    Chosen(SparkSession session, DeltaLog log, Snapshot snapshot, Seq files) {
+      super(session, "batch", files, log, log.dataPath(), snapshot, false);
+      this.files = files;
+    }
+
+    int number() {
+      return files.size();
+    }
+
+    public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
+      return partitionFilters.isEmpty() ? files : super.matchingFiles(partitionFilters, dataFilters);
+    }
+  }
+}

@@ -1,0 +1,75 @@
+package lakejoin;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CoalesceExec;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.LocalTableScanExec;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.UnionExec;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
+import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Plans that read little run in one task: each exchange is a stage of its own, and each broadcast a job, with which a few rows take longer
+ * than with the work. Spark sees one partition everywhere, so that it plans no exchange, and hash joins build their side where they run.
+ */
+final class OneTask {
+  private static final long MOST_BYTES = 8L << 20;
+  private static final long OPENING = 128L << 10; // what opening a file costs, in bytes
+
+  private OneTask() {}
+
+  /** The plan that is to be run: Spark's own, unless it reads little. */
+  static SparkPlan planned(SparkSession session, QueryExecution query) {
+    SparkPlan plan = query.sparkPlan();
+    return cost(plan) > MOST_BYTES ? query.executedPlan() : QueryExecution.prepareExecutedPlan(session, single((SparkPlan) plan.clone()));
+  }
+
+  private static long cost(SparkPlan plan) {
+    if (plan instanceof LocalTableScanExec) return 0;
+    if (plan instanceof FileSourceScanExec) return cost(((FileSourceScanExec) plan).relation().location());
+    if (plan instanceof RDDScanExec) return ((RDDScanExec) plan).rdd().getNumPartitions() <= 1 ? 0 : Long.MAX_VALUE;
+    List children = list(plan.children());
+    if (children.isEmpty()) return Long.MAX_VALUE;
+    long found = 0;
+    for (Object child : children) {
+      long one = cost((SparkPlan) child);
+      if (one > MOST_BYTES) return one;
+      found += one;
+    }
+    return found;
+  }
+
+  private static long cost(FileIndex files) {
+    int number = files instanceof Files.Chosen ? ((Files.Chosen) files).number() : 1;
+    return files.sizeInBytes() + number * OPENING;
+  }
+
+  private static SparkPlan single(SparkPlan plan) {
+    List children = new ArrayList();
+    for (Object child : list(plan.children())) children.add(single((SparkPlan) child));
+    SparkPlan same = children.isEmpty() ? plan : (SparkPlan) plan.withNewChildren(seq(children));
+    if (same instanceof BroadcastHashJoinExec && !((BroadcastHashJoinExec) same).isNullAwareAntiJoin()) {
+      BroadcastHashJoinExec join = (BroadcastHashJoinExec) same;
+      return new ShuffledHashJoinExec(
+          join.leftKeys(), join.rightKeys(), join.joinType(), join.buildSide(), join.condition(), join.left(), join.right(), false);
+    }
+    boolean split = children.isEmpty() || same instanceof UnionExec;
+    return split && same.outputPartitioning().numPartitions() != 1 ? new CoalesceExec(1, same) : same;
+  }
+
+  private static List list(Seq items) {
+    return CollectionConverters.asJava(items);
+  }
+
+  private static Seq seq(List items) {
+    return CollectionConverters.asScala(items).toSeq();
+  }
+}

@@ -1,0 +1,271 @@
+package lakejoin;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import net.razorvine.pickle.Pickler;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Multiply;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.LocalLimitExec;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.collection.immutable.ArraySeq;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Plans bound to a node's expression ids, and local rows, made in one trip each: what lake/catalyst/running.py asks of Spark for every
+ * column of every frame. Columns are named c and the id of the attribute that they stand for, weights w.
+ */
+public final class Plans {
+  private static final String WEIGHT = "w";
+  private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
+  private static final String TO_LOCAL = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation";
+  private static final Seq NOTHING = seq(new ArrayList());
+  private static final Seq SESSION = seq(Arrays.asList(new Object[] {"spark.sessionWindow"}));
+
+  /** The frame's plan with each column under the expression id that it stands for. `marks`: the metadata of session windows, by id. */
+  public LogicalPlan bound(Dataset frame, Map marks) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    List named = new ArrayList();
+    for (Object each : list(plan.output())) {
+      Attribute attribute = (Attribute) each;
+      String name = attribute.name();
+      if (name.equals(WEIGHT)) {
+        named.add(alias(attribute, name));
+      } else {
+        long id = Long.parseLong(name.substring(1));
+        ExprId exprId = new ExprId(id, NamedExpression.newExprId().jvmId());
+        named.add(new Alias(attribute, name, exprId, NOTHING, Option.apply(marks.get(id)), SESSION));
+      }
+    }
+    return new Project(seq(named), plan);
+  }
+
+  /** Remember how Spark marks a column as a session window (by a long: Python would make it an int). */
+  public void mark(Map marks, NamedExpression column) {
+    marks.put(column.exprId().id(), column.metadata());
+  }
+
+  /** A plan over other children, with their weights passed through it. */
+  public LogicalPlan over(LogicalPlan plan, List children) {
+    List weights = weights(children);
+    if (children.isEmpty()) return plan;
+    LogicalPlan child = (LogicalPlan) children.get(0);
+    if (plan instanceof Project) {
+      return new Project(seq(both(((Project) plan).projectList(), weights)), child);
+    }
+    if (plan instanceof Expand) {
+      List projections = new ArrayList();
+      for (Object each : list(((Expand) plan).projections())) projections.add(seq(both((Seq) each, weights)));
+      return new Expand(seq(projections), seq(both(plan.output(), weights)), child);
+    }
+    if (plan instanceof Generate) { // its unrequired columns are given by position, which is no longer theirs
+      Generate own = (Generate) plan;
+      return new Generate(own.generator(), NOTHING, own.outer(), own.qualifier(), own.generatorOutput(), child);
+    }
+    return (LogicalPlan) plan.withNewChildren(seq(children));
+  }
+
+  /** The plan as a frame: columns by attribute id, each once, and the product of the children's weights. */
+  public Dataset named(SparkSession session, LogicalPlan plan, List children) {
+    Set weights = new HashSet();
+    for (Object each : weights(children)) weights.add(((Attribute) each).exprId().id());
+    Map columns = new LinkedHashMap();
+    for (Object each : list(plan.output())) {
+      Attribute attribute = (Attribute) each;
+      long id = attribute.exprId().id();
+      if (!weights.contains(id)) {
+        columns.putIfAbsent("c" + id, attribute);
+      } else {
+        Expression before = (Expression) columns.get(WEIGHT);
+        columns.put(WEIGHT, before == null ? (Expression) attribute : new Multiply(before, attribute));
+      }
+    }
+    List made = new ArrayList();
+    for (Object each : columns.entrySet()) made.add(alias((Expression) ((Map.Entry) each).getValue(), (String) ((Map.Entry) each).getKey()));
+    return Dataset.ofRows(session, new Project(seq(made), plan));
+  }
+
+  /** The ids of the RDDs among a plan's leaves, each after a blank. */
+  public String rdds(LogicalPlan plan) {
+    StringBuilder found = new StringBuilder();
+    for (Object leaf : list(plan.collectLeaves())) {
+      if (leaf instanceof LogicalRDD) found.append(' ').append(((LogicalRDD) leaf).rdd().id());
+    }
+    return found.toString();
+  }
+
+  /** Expressions over a frame's rows under some names (separated by commas), after its own columns where these are kept. */
+  public Dataset project(SparkSession session, Dataset frame, Map marks, List expressions, String names, boolean keep) {
+    LogicalPlan plan = bound(frame, marks);
+    List made = new ArrayList();
+    if (keep) {
+      for (Object each : list(plan.output())) made.add(alias((Attribute) each, ((Attribute) each).name()));
+    }
+    String[] each = names.split(",");
+    for (int i = 0; i < expressions.size(); i++) made.add(alias((Expression) expressions.get(i), each[i]));
+    return Dataset.ofRows(session, new Project(seq(made), plan));
+  }
+
+  /** A frame under other column names (separated by commas); local rows stay as they are. */
+  public Dataset renamed(SparkSession session, Dataset frame, String names) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    List wanted = Arrays.asList(names.split(","));
+    if (!(plan instanceof LocalRelation)) return frame.toDF(seq(wanted));
+    return local(session, plan, wanted, ((LocalRelation) plan).data());
+  }
+
+  /** A frame's rows as a local relation where the optimiser knows them already, and they are not too many; else null. */
+  public Dataset folded(SparkSession session, Dataset frame, int limit) {
+    LogicalPlan plan = optimized(session, frame.queryExecution());
+    if (!(plan instanceof LocalRelation) || ((LocalRelation) plan).data().size() > limit) return null;
+    LogicalPlan analyzed = frame.queryExecution().analyzed();
+    // the optimiser made it, and would again in each plan to come
+    return analyzed instanceof LocalRelation ? frame : local(session, plan, names(analyzed), ((LocalRelation) plan).data());
+  }
+
+  /** The same of any frame, by a job where its rows are not known; null where they are too many. */
+  public Dataset collected(SparkSession session, Dataset frame, int limit) {
+    Dataset folded = folded(session, frame, limit);
+    if (folded != null) return folded;
+    QueryExecution query = frame.queryExecution();
+    InternalRow[] rows = first(session, query, limit + 1);
+    if (rows.length > limit) return null;
+    return local(session, query.optimizedPlan(), names(query.analyzed()), ArraySeq.unsafeWrapArray(rows));
+  }
+
+  /** The optimised plan. What has to be run in the end is not begun by the optimiser, which would copy local rows one value at a time. */
+  private static LogicalPlan optimized(SparkSession session, QueryExecution query) {
+    if (foldable(query.analyzed())) return query.optimizedPlan();
+    SQLConf conf = session.sessionState().conf();
+    String before = (String) conf.getConfString(EXCLUDED, "");
+    conf.setConfString(EXCLUDED, before.isEmpty() ? TO_LOCAL : before + "," + TO_LOCAL);
+    try {
+      return query.optimizedPlan();
+    } finally {
+      conf.setConfString(EXCLUDED, before);
+    }
+  }
+
+  private static boolean foldable(LogicalPlan plan) {
+    while (plan instanceof Project || plan instanceof Filter || plan instanceof LocalLimit || plan instanceof GlobalLimit) {
+      plan = (LogicalPlan) plan.children().head();
+    }
+    return plan instanceof LocalRelation;
+  }
+
+  /**
+   * At least the first rows of each partition, up to a limit, as Spark holds them. The limit is put onto the physical plan: one that Spark
+   * plans has a counter with a number of its own in the code that is generated for it, so that no refresh could use the code of the one before.
+   */
+  public static InternalRow[] first(SparkSession session, QueryExecution query, int limit) {
+    Option before = SparkSession.getActiveSession();
+    SparkSession.setActiveSession(session);
+    try {
+      return new LocalLimitExec(limit, OneTask.planned(session, query)).executeCollect();
+    } finally {
+      if (before.isDefined()) SparkSession.setActiveSession((SparkSession) before.get());
+      else SparkSession.clearActiveSession();
+    }
+  }
+
+  /** How many rows a local relation has. */
+  public int size(Dataset local) {
+    return ((LocalRelation) local.queryExecution().analyzed()).data().size();
+  }
+
+  /** Few rows as Spark holds them (dates as days, timestamps as microseconds), pickled as a list of lists. */
+  public byte[] values(SparkSession session, Dataset frame) throws Exception {
+    List rows = rows(session, frame);
+    List output = list(frame.queryExecution().optimizedPlan().output());
+    DataType[] types = new DataType[output.size()];
+    for (int i = 0; i < types.length; i++) types[i] = ((Attribute) output.get(i)).dataType();
+    List found = new ArrayList(rows.size());
+    for (Object each : rows) {
+      Object[] row = new Object[types.length];
+      for (int i = 0; i < types.length; i++) row[i] = plain(((InternalRow) each).get(i, types[i]));
+      found.add(row);
+    }
+    return new Pickler(false, false).dumps(found);
+  }
+
+  /** A frame's rows, which are few. */
+  static List rows(SparkSession session, Dataset frame) {
+    LogicalPlan plan = optimized(session, frame.queryExecution());
+    if (plan instanceof LocalRelation) return list(((LocalRelation) plan).data());
+    return Arrays.asList((Object[]) first(session, frame.queryExecution(), Integer.MAX_VALUE));
+  }
+
+  private static Object plain(Object value) {
+    if (value instanceof UTF8String) return value.toString();
+    return value instanceof Decimal ? ((Decimal) value).toJavaBigDecimal() : value;
+  }
+
+  /** Rows in a plan's columns under such names. (For a Project over them the optimiser would copy each row.) */
+  private static Dataset local(SparkSession session, LogicalPlan plan, List names, Seq data) {
+    List columns = new ArrayList();
+    for (Object each : list(plan.output())) {
+      columns.add(((Attribute) ((Attribute) each).newInstance()).withName((String) names.get(columns.size())));
+    }
+    return Dataset.ofRows(session, new LocalRelation(seq(columns), data, false, Option.empty()));
+  }
+
+  private static List names(LogicalPlan plan) {
+    List found = new ArrayList();
+    for (Object each : list(plan.output())) found.add(((Attribute) each).name());
+    return found;
+  }
+
+  private static List weights(List plans) {
+    List found = new ArrayList();
+    for (Object plan : plans) {
+      for (Object each : list(((LogicalPlan) plan).output())) {
+        if (((Attribute) each).name().equals(WEIGHT)) found.add(each);
+      }
+    }
+    return found;
+  }
+
+  private static Alias alias(Expression expression, String name) {
+    return new Alias(expression, name, NamedExpression.newExprId(), NOTHING, Option.empty(), SESSION);
+  }
+
+  private static List both(Seq own, List more) {
+    List found = new ArrayList(list(own));
+    found.addAll(more);
+    return found;
+  }
+
+  private static List list(Seq items) {
+    return CollectionConverters.asJava(items);
+  }
+
+  private static Seq seq(List items) {
+    return CollectionConverters.asScala(items).toSeq();
+  }
+}
