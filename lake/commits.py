@@ -47,7 +47,7 @@ def _backlog(source: str, head: Pinned, since: int) -> Iterator[SourceCommit]:
 def _commits(source: str, head: Pinned, since: int) -> Iterator[Commit]:
     until = head.version.number
     try:
-        yield from head.log.commits(since, until) if since < until else ()
+        yield from head.commits(since) if since < until else ()
     except (PySparkException, Py4JJavaError) as error:
         raise expired(source, since, until, error) from error
 

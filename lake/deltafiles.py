@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lake import weights
-from lake.deltalog import Commit, FileAction, Pinned
+from lake.deltalog import Commit, FileAction, Log, Pinned
 from lake.scala import Java
 
 Body = dict[str, Any]
@@ -79,7 +79,7 @@ def moved(pinned: Pinned, since: int) -> Moved:
     came: dict[tuple[str, str], FileAction] = {}
     went: dict[tuple[str, str], FileAction] = {}
     feed_bytes, redefined = 0, False
-    for commit in pinned.log.commits(since, pinned.version.number):
+    for commit in pinned.commits(since):
         feed_bytes += _feed_bytes(commit)
         redefined |= commit.table_id is not None
         for action in commit.files:
@@ -107,7 +107,7 @@ def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
             into.append(spec(version, None, scala.seq([_action(log.jvm, kind, f) for f in files]), scala.none))
     arguments = (log.java, pinned.snapshot, False, log.spark._jsparkSession)
     parts = reader.getDeletedAndAddedRows(*[scala.seq(s) for s in specs], *arguments)
-    frames = [DataFrame(part, log.spark).selectExpr(*columns, _WEIGHT) for part in scala.list(parts)]
+    frames = [_listed(log, part).selectExpr(*columns, _WEIGHT) for part in scala.list(parts)]
     if not frames:
         return pinned.rows_of([]).selectExpr(*columns, f"1L AS {weights.WEIGHT}")
     return reduce(lambda a, b: a.unionByName(b), frames)
@@ -122,7 +122,11 @@ def rows_of_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFram
     interval = (since + 1, pinned.version.number)
     here = some(pinned.snapshot)  # its metadata are those of the interval's start
     feed = _reader(log.jvm).changesToBatchDF(log.java, *interval, log.spark._jsparkSession, none, here, False, here)
-    return DataFrame(feed, log.spark).selectExpr(*columns, _WEIGHT)
+    return _listed(log, feed).selectExpr(*columns, _WEIGHT)
+
+
+def _listed(log: Log, frame: Java) -> DataFrame:
+    return DataFrame(log.jvm.own_changes.listed(log.spark._jsparkSession, frame), log.spark)
 
 
 def _reader(jvm: Any) -> Java:

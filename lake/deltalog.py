@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from base64 import b85decode
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -29,6 +29,7 @@ from lake.scala import Java, Scala, jvm_of
 from lake.snapshots import Version
 
 MOST_NAMES = 1_000
+_FEW_COMMITS = 100
 _ROW_GROUP = 256 << 20
 _Z85 = str.maketrans(
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
@@ -115,6 +116,16 @@ class Pinned:
 
     log: Log
     snapshot: Java
+    _commits: dict[int, Sequence[Commit]] = field(default_factory=dict)
+
+    def commits(self, since: int) -> Iterable[Commit]:
+        """The commits since+1..(this version), oldest first; where they are few they are read once. Raises where one is no longer there."""
+        number = self.version.number
+        if number - since > _FEW_COMMITS:
+            return self.log.commits(since, number)
+        if since not in self._commits:
+            self._commits[since] = list(self.log.commits(since, number))
+        return self._commits[since]
 
     @cached_property
     def version(self) -> Version:
@@ -320,9 +331,9 @@ class Log:
     def commits(self, since: int, until: int) -> Iterator[Commit]:
         """The commits since+1..until, oldest first. Raises where one is no longer there."""
         changes = self.java.getChanges(since + 1, until, self.scala.none, True)
-        while changes.hasNext():
-            pair = changes.next()
-            yield self._commit(int(pair._1()), self.scala.list(pair._2()))
+        while (said := self.jvm.own_files.commit(changes)) is not None:
+            number, *actions = said.split("\n")  # JSON may hold other ends of a line
+            yield _commit(int(number), map(json.loads, actions))
 
     def history(self) -> list[dict[str, Any]]:
         """What Delta's history says of each commit that is still in the log, oldest first. One Spark job, of first lines."""
@@ -330,27 +341,28 @@ class Log:
         commits = json.loads(self.jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson(self.scala.java_list(found), None))
         return sorted(commits, key=lambda commit: int(commit["version"]))
 
-    def _commit(self, number: int, actions: list[Java]) -> Commit:
-        by_kind: dict[str, list[dict[str, Any]]] = {}
-        for action in actions:
-            for kind, body in json.loads(action.json()).items():
-                by_kind.setdefault(kind, []).append(body)
-        info = by_kind.get("commitInfo", [{}])[0]
-        metadata = by_kind.get("metaData", [])
-        files: dict[bool, list[FileAction]] = {True: [], False: []}
-        for kind in ("add", "remove"):
-            for body in by_kind.get(kind, []):
-                files[bool(body.get("dataChange", True))].append(file_action(body, added=kind == "add"))
-        return Commit(
-            number,
-            int(info.get("timestamp", 0)),
-            str(info.get("operation", "")),
-            info.get("userMetadata"),
-            str(metadata[-1]["id"]) if metadata else None,
-            tuple(files[True]),
-            tuple(files[False]),
-            {str(body["path"]): int(body["size"]) for body in by_kind.get("cdc", [])},
-        )
+
+def _commit(number: int, actions: Iterable[dict[str, dict[str, Any]]]) -> Commit:
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for action in actions:
+        for kind, body in action.items():
+            by_kind.setdefault(kind, []).append(body)
+    info = by_kind.get("commitInfo", [{}])[0]
+    metadata = by_kind.get("metaData", [])
+    files: dict[bool, list[FileAction]] = {True: [], False: []}
+    for kind in ("add", "remove"):
+        for body in by_kind.get(kind, []):
+            files[bool(body.get("dataChange", True))].append(file_action(body, added=kind == "add"))
+    return Commit(
+        number,
+        int(info.get("timestamp", 0)),
+        str(info.get("operation", "")),
+        info.get("userMetadata"),
+        str(metadata[-1]["id"]) if metadata else None,
+        tuple(files[True]),
+        tuple(files[False]),
+        {str(body["path"]): int(body["size"]) for body in by_kind.get("cdc", [])},
+    )
 
 
 def file_action(body: Mapping[str, Any], added: bool = True) -> FileAction:

@@ -37,17 +37,22 @@ class Jvm:
 
     @cached_property
     def own_plans(self) -> Java:
-        """lakejoin.Plans: plans and local rows."""
+        """Plans and local rows."""
         return self.own("Plans")
 
     @cached_property
     def own_files(self) -> Java:
-        """lakejoin.Files: rows of data files."""
+        """Rows of data files."""
         return self.own("Files")
 
     @cached_property
+    def own_changes(self) -> Java:
+        """Rows that came and went."""
+        return self.own("Changes")
+
+    @cached_property
     def own_vectors(self) -> Java:
-        """lakejoin.Vectors: deletion vectors."""
+        """Deletion vectors."""
         return self.own("Vectors")
 
     def own(self, name: str) -> Java:

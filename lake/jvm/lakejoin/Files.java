@@ -4,11 +4,15 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.actions.Action;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Frames over some files of a Delta table's version (lake/deltalog.py). */
 public final class Files {
@@ -20,6 +24,15 @@ public final class Files {
     Chosen chosen = new Chosen(session, log, snapshot, files);
     return session.baseRelationToDataFrame(new HadoopFsRelation(chosen, delta.partitionSchema(), delta.dataSchema(), delta.bucketSpec(),
         delta.fileFormat(), delta.options(), session));
+  }
+
+  /** The next of some commits: its version and its actions as JSON, a line each; null after the last. */
+  public String commit(Iterator commits) {
+    if (!commits.hasNext()) return null;
+    Tuple2 next = (Tuple2) commits.next();
+    StringBuilder said = new StringBuilder(String.valueOf(next._1()));
+    for (Object action : CollectionConverters.asJava((Seq) next._2())) said.append('\n').append(((Action) action).json());
+    return said.toString();
   }
 
   /** Delta's index of given files, but that it does not make a Dataset of them, and filter it, to give them back. */

@@ -160,7 +160,7 @@ public final class Plans {
   }
 
   /** The optimised plan. What has to be run in the end is not begun by the optimiser, which would copy local rows one value at a time. */
-  private static LogicalPlan optimized(SparkSession session, QueryExecution query) {
+  private static synchronized LogicalPlan optimized(SparkSession session, QueryExecution query) {
     if (foldable(query.analyzed())) return query.optimizedPlan();
     SQLConf conf = session.sessionState().conf();
     String before = (String) conf.getConfString(EXCLUDED, "");

@@ -1,0 +1,125 @@
+package lakejoin;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.actions.AddCDCFile;
+import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.actions.DeletionVectorDescriptor;
+import org.apache.spark.sql.delta.actions.RemoveFile;
+import org.apache.spark.sql.delta.commands.cdc.CDCReader;
+import org.apache.spark.sql.delta.files.CdcAddFileIndex;
+import org.apache.spark.sql.delta.files.TahoeChangeFileIndex;
+import org.apache.spark.sql.delta.files.TahoeRemoveFileIndex;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.Option;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Frames of Delta's change reader that list their files without a Dataset (lake/deltafiles.py): its indexes make one of the files that they
+ * were given, filter it by partition, and collect it, at each scan. Here they are told, where nothing is to be filtered. Which commit a row
+ * is of, and when that was, is then not known: nobody here asks.
+ */
+public final class Changes {
+  /** The frame in a session, with such lists. */
+  public Dataset listed(SparkSession session, Dataset frame) {
+    return Dataset.ofRows(session, listed(session, frame.queryExecution().analyzed()));
+  }
+
+  private static LogicalPlan listed(SparkSession session, LogicalPlan plan) {
+    if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
+      LogicalRelation own = (LogicalRelation) plan;
+      HadoopFsRelation of = (HadoopFsRelation) own.relation();
+      HadoopFsRelation told = new HadoopFsRelation(told(session, of.location()), of.partitionSchema(), of.dataSchema(), of.bucketSpec(),
+          of.fileFormat(), of.options(), session);
+      return own.copy(told, own.output(), own.catalogTable(), own.isStreaming(), own.stream());
+    }
+    List children = new ArrayList();
+    for (Object child : list(plan.children())) children.add(listed(session, (LogicalPlan) child));
+    return children.isEmpty() ? plan : (LogicalPlan) plan.withNewChildren(seq(children));
+  }
+
+  private static FileIndex told(SparkSession session, FileIndex index) {
+    if (index.getClass() == TahoeChangeFileIndex.class) return new Changed(session, (TahoeChangeFileIndex) index);
+    if (index.getClass() == CdcAddFileIndex.class) return new Added(session, (CdcAddFileIndex) index);
+    return index.getClass() == TahoeRemoveFileIndex.class ? new Removed(session, (TahoeRemoveFileIndex) index) : index;
+  }
+
+  private static AddFile file(String path, Map values, String type, long size, Map tags, DeletionVectorDescriptor vector) {
+    Map all = type == null ? values : (Map) values.updated("_change_type", type);
+    Option none = Option.empty();
+    return new AddFile(path, all, size, 0L, false, null, tags, vector, none, none, none, none, none);
+  }
+
+  private static List list(Seq items) {
+    return CollectionConverters.asJava(items);
+  }
+
+  private static Seq seq(List items) {
+    return CollectionConverters.asScala(items).toSeq();
+  }
+
+  /** Files that were written for the change feed. */
+  public static final class Changed extends TahoeChangeFileIndex {
+    Changed(SparkSession session, TahoeChangeFileIndex of) {
+      super(session, of.filesByVersion(), of.deltaLog(), of.path(), of);
+    }
+
+    public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
+      if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
+      List found = new ArrayList();
+      for (Object spec : list(filesByVersion())) {
+        for (Object each : list(((CDCReader.CDCDataSpec) spec).actions())) {
+          AddCDCFile file = (AddCDCFile) each;
+          found.add(file(file.path(), file.partitionValues(), null, file.size(), file.tags(), null));
+        }
+      }
+      return seq(found);
+    }
+  }
+
+  /** Data files that were added. */
+  public static final class Added extends CdcAddFileIndex {
+    Added(SparkSession session, CdcAddFileIndex of) {
+      super(session, seq(Collections.singletonList(new CDCReader.CDCDataSpec(of.version(), null, of.addFiles(), Option.empty()))),
+          of.deltaLog(), of.path(), of, of.rowIndexFilters());
+    }
+
+    public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
+      if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
+      List found = new ArrayList();
+      for (Object each : list(addFiles())) {
+        AddFile file = (AddFile) each;
+        found.add(file(file.path(), file.partitionValues(), "insert", file.size(), file.tags(), file.deletionVector()));
+      }
+      return seq(found);
+    }
+  }
+
+  /** Data files that were removed. */
+  public static final class Removed extends TahoeRemoveFileIndex {
+    Removed(SparkSession session, TahoeRemoveFileIndex of) {
+      super(session, of.filesByVersion(), of.deltaLog(), of.path(), of, of.rowIndexFilters());
+    }
+
+    public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
+      if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
+      List found = new ArrayList();
+      for (Object spec : list(filesByVersion())) {
+        for (Object each : list(((CDCReader.CDCDataSpec) spec).actions())) {
+          RemoveFile file = (RemoveFile) each;
+          if (file.partitionValues() == null || file.size().isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
+          found.add(file(file.path(), file.partitionValues(), "delete", (Long) file.size().get(), file.tags(), file.deletionVector()));
+        }
+      }
+      return seq(found);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+"""Our own classes in the JVM (lake/jvm): rows that come over as they are, plans of one task, answers without delay."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lake.catalyst import Catalyst
+from lake.scala import values_of
+from lake.session import few_changes, own_session
+from lake.tables import Table
+from tests.lakes import multiset
+
+
+@pytest.fixture
+def own(spark: SparkSession) -> Any:
+    session = own_session(spark)
+    with few_changes(session):
+        yield session
+
+
+def test_values_come_as_spark_holds_them(own: SparkSession) -> None:
+    row = (1, True, Decimal("1.50"), "żółw", bytearray(b"\x00\xff"), date(1969, 12, 31), datetime(2026, 1, 1), -0.0, None)
+    schema = "a long, b boolean, c decimal(10, 2), d string, e binary, f date, g timestamp, h double, i int"
+    frame = own.createDataFrame([row, (None,) * 9], schema)
+    micros = frame.select(F.unix_micros("g")).collect()[0][0]
+    first, second = values_of(frame)
+    assert [bytes(v) if isinstance(v, bytearray) else v for v in first] == [
+        1, True, Decimal("1.50"), "żółw", b"\x00\xff", -1, micros, 0.0, None,
+    ]  # fmt: skip
+    assert str(first[7]) == "-0.0"
+    assert list(second) == [None] * 9
+
+
+JOINS = ("inner", "left", "right", "full", "left_semi", "left_anti")
+
+
+@pytest.mark.parametrize("how", JOINS)
+def test_a_plan_that_reads_little_runs_in_one_task_and_gives_the_same_rows(own: SparkSession, how: str, tmp_path: Any) -> None:
+    catalyst = Catalyst(own)
+    rows = own.range(0, 200, 1, 5).selectExpr("nullif(id % 7, 3) AS k", "id")
+    rows.write.format("delta").save(str(tmp_path / "t"))
+    stored = Table("t", str(tmp_path / "t"), None).log(own).head().rows_among({})
+    local = _local(catalyst, own.sql("SELECT nullif(id % 5, 2) AS k, id * 10 AS n FROM range(20)").unionAll(own.sql("SELECT 99, 99")))
+
+    def plan() -> DataFrame:
+        joined = stored.unionAll(stored.where("id < 9")).alias("a").join(F.broadcast(local).alias("b"), on=F.expr("a.k = b.k"), how=how)
+        named = joined if how.startswith("left_") else joined.select("a.k", "a.id", "b.n")
+        return named.groupBy(*named.columns).agg(F.count("*").alias("c"))
+
+    tasks: list[int] = []
+    found = _watched(own, tasks, lambda: catalyst.collected(plan(), 10_000))
+    assert multiset(found[0]) == multiset(plan())
+    assert tasks == ([1, 2] if how == "full" else [1])  # how the rows of a full join are spread Spark does not say
+    assert found[1] == found[0].count() > 0
+
+
+def test_a_plan_that_reads_much_keeps_its_tasks(own: SparkSession, tmp_path: Any) -> None:
+    wide = own.range(0, 40_000, 1, 4).selectExpr("id % 3 AS k", *[f"sha2(cast(id + {i} AS string), 512) AS s{i}" for i in range(8)])
+    wide.write.format("delta").save(str(tmp_path / "t"))
+    stored = Table("t", str(tmp_path / "t"), None).log(own).head().rows_among({})
+    tasks: list[int] = []
+    found = _watched(own, tasks, lambda: Catalyst(own).collected(stored.groupBy("k").agg(F.max("s7").alias("m")), 100))
+    assert found[1] == 3
+    assert sum(tasks) > 2
+
+
+def _local(catalyst: Catalyst, frame: DataFrame) -> DataFrame:
+    found = catalyst.collected(frame, 100)
+    assert found is not None
+    return found[0]
+
+
+def _watched(spark: SparkSession, tasks: list[int], work: Any) -> Any:
+    """The result of some work; `tasks`: how many each stage of it had."""
+    group = f"watched-{uuid.uuid4()}"
+    spark.sparkContext.setJobGroup(group, group)
+    try:
+        found = work()
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    tracker = spark.sparkContext.statusTracker()
+    for job in tracker.getJobIdsForGroup(group):
+        for stage in tracker.getJobInfo(job).stageIds:  # type: ignore[union-attr]
+            tasks.append(tracker.getStageInfo(stage).numTasks)  # type: ignore[union-attr]
+    return found
+
+
+def test_long_answers_do_not_wait_for_receipts(own: SparkSession) -> None:
+    found: list[bool] = []
+
+    def look() -> None:
+        own.range(1).schema  # noqa: B018 (it opens this thread's connection)
+        server = own.sparkContext._gateway.java_gateway_server  # type: ignore[union-attr]
+        field = own._jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField("connections")  # type: ignore[union-attr]
+        field.setAccessible(True)
+        found.extend(bool(connection.getSocket().getTcpNoDelay()) for connection in field.get(server))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert len(found) > 1
+    assert all(found)
