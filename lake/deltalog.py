@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 from lake.deltastate import MOST_FILES, State
 from lake.nodes import quoted
 from lake.ranges import Ranges, statistics
-from lake.scala import Java, Scala, jvm_of
+from lake.scala import Java, Scala, active, jvm_of
 from lake.snapshots import Version
 
 MOST_NAMES = 1_000
@@ -167,6 +167,11 @@ class Pinned:
     def files(self) -> int:
         """How many data files the table has."""
         return int(self.snapshot.numOfFiles() if self._checksum is None else self._checksum.numFiles())
+
+    @property
+    def since_checkpoint(self) -> int:
+        """How many commits came after the newest checkpoint of the log."""
+        return self.version.number - int(self.snapshot.checkpointProvider().version())
 
     @cached_property
     def count(self) -> int | None:
@@ -316,6 +321,11 @@ class Log:
     def head(self) -> Pinned:
         """The newest version, read from the log now."""
         return Pinned(self, State(self.jvm, self.scala, self.java, self.spark._jsparkSession).newest())
+
+    def checkpoint(self, pinned: Pinned) -> None:
+        """Write a checkpoint of a version, and remove what the log need not keep any more."""
+        with active(self.jvm, self.spark._jsparkSession):
+            self.java.checkpoint(pinned.snapshot, self.catalog_table())
 
     def at(self, number: int) -> Pinned:
         """An older version. Raises where the log no longer reaches back."""

@@ -171,7 +171,7 @@ _EVENTUAL = {  # a commit a second: its newest has the stamp, and nobody asks fo
     FEED: "false",
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 1 days",
-    "delta.checkpointInterval": "50",
+    "delta.checkpointInterval": "500",  # within a batch it takes as long as the batch; upkeep makes one as soon as none waits
 }
 _REPLAY = {**_STRONG, "delta.deletedFileRetentionDuration": "interval 3650 days"}  # each version is there to be read
 
@@ -190,7 +190,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
         builder = builder.property(name, value)
     if view.description:
         builder = builder.comment(view.description)
-    clustering = clustered_by(view, definition)
+    clustering = () if table.eventual else clustered_by(view, definition)  # there every compaction would rewrite what is not clustered yet
     if clustering:
         builder = builder.clusterBy(*map(quoted, clustering))
     try:

@@ -63,7 +63,8 @@ def _grouped(frame: DataFrame, summed: Sequence[str]) -> DataFrame:
     fields = [f for f in frame.schema.fields if f.name not in summed]
     keys = [f.name if is_bitwise(f.dataType) else canonical(F.col(f.name), f.dataType).alias(f"_{f.name}") for f in fields]
     carried = [F.first(f.name).alias(f.name) for f in fields if not is_bitwise(f.dataType)]
-    return frame.groupBy(*keys).agg(*[F.sum(s).alias(s) for s in summed], *carried).select(*[f.name for f in fields], *summed)
+    grouped = frame.groupBy(*keys).agg(*[F.sum(s).alias(s) for s in summed], *carried)
+    return grouped.select(*[f.name for f in fields], *summed) if carried else grouped
 
 
 def tallied(**frames: DataFrame) -> DataFrame:

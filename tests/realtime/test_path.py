@@ -254,6 +254,45 @@ def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: 
     assert_right(lake, eventual)
 
 
+def test_only_files_that_came_since_are_compacted(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lake.realtime.upkeep as upkeep
+
+    monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
+    eventual = made(lake)
+    eventual.refresh("v")
+    log = eventual.table_log("v")
+    assert log is not None
+    kept, counts = upkeep.Upkeep(lake.spark, log), [log.head().files]
+    for i in range(7):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
+        eventual.refresh("v")
+        kept.keep(lambda: eventual.stamp("v"), idle=True)
+        counts.append(log.head().files)
+    assert counts == [1, 2, 1, 2, 3, 1, 2, 3]  # three at first; three that came beside the one that they became
+    assert_right(lake, eventual)
+
+
+def test_the_log_is_noted_in_a_checkpoint_when_no_batch_waits(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lake.realtime.upkeep as upkeep
+
+    monkeypatch.setattr(upkeep, "_MANY_COMMITS", 3)
+    eventual = made(lake)
+    for i in range(4):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
+        eventual.refresh("v")
+    log = eventual.table_log("v")
+    assert log is not None
+    kept = upkeep.Upkeep(lake.spark, log)
+    kept.keep(lambda: eventual.stamp("v"), idle=False)
+    assert log.head().since_checkpoint > 3
+    kept.keep(lambda: eventual.stamp("v"), idle=True)
+    assert log.head().since_checkpoint == 0
+    lake.sql("DELETE FROM {l} WHERE id = 11")
+    eventual.refresh("v")
+    assert log.head().since_checkpoint == 1
+    assert_right(lake, eventual)
+
+
 def test_metrics_are_kept_beside_the_table(lake: TestLake, tmp_path: Path) -> None:
     from lake.realtime.command import states
 

@@ -160,15 +160,16 @@ public final class Plans {
   }
 
   /** The optimised plan. What has to be run in the end is not begun by the optimiser, which would copy local rows one value at a time. */
-  private static synchronized LogicalPlan optimized(SparkSession session, QueryExecution query) {
+  private static LogicalPlan optimized(SparkSession session, QueryExecution query) {
     if (foldable(query.analyzed())) return query.optimizedPlan();
     SQLConf conf = session.sessionState().conf();
-    String before = (String) conf.getConfString(EXCLUDED, "");
-    conf.setConfString(EXCLUDED, before.isEmpty() ? TO_LOCAL : before + "," + TO_LOCAL);
+    String before = (String) conf.getConfString(EXCLUDED, null);
+    conf.setConfString(EXCLUDED, before == null ? TO_LOCAL : before + "," + TO_LOCAL);
     try {
       return query.optimizedPlan();
     } finally {
-      conf.setConfString(EXCLUDED, before);
+      if (before == null) conf.unsetConf(EXCLUDED);
+      else conf.setConfString(EXCLUDED, before);
     }
   }
 
