@@ -20,7 +20,6 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Option;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Frames of Delta's change reader that list their files without a Dataset (lake/deltafiles.py): its indexes make one of the files that they
@@ -42,8 +41,8 @@ public final class Changes {
       return own.copy(told, own.output(), own.catalogTable(), own.isStreaming(), own.stream());
     }
     List children = new ArrayList();
-    for (Object child : list(plan.children())) children.add(listed(session, (LogicalPlan) child));
-    return children.isEmpty() ? plan : (LogicalPlan) plan.withNewChildren(seq(children));
+    for (Object child : Sequences.list(plan.children())) children.add(listed(session, (LogicalPlan) child));
+    return children.isEmpty() ? plan : (LogicalPlan) plan.withNewChildren(Sequences.seq(children));
   }
 
   private static FileIndex told(SparkSession session, FileIndex index) {
@@ -58,14 +57,6 @@ public final class Changes {
     return new AddFile(path, all, size, 0L, false, null, tags, vector, none, none, none, none, none);
   }
 
-  private static List list(Seq items) {
-    return CollectionConverters.asJava(items);
-  }
-
-  private static Seq seq(List items) {
-    return CollectionConverters.asScala(items).toSeq();
-  }
-
   /** Files that were written for the change feed. */
   public static final class Changed extends TahoeChangeFileIndex {
     Changed(SparkSession session, TahoeChangeFileIndex of) {
@@ -75,31 +66,31 @@ public final class Changes {
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
       if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
       List found = new ArrayList();
-      for (Object spec : list(filesByVersion())) {
-        for (Object each : list(((CDCReader.CDCDataSpec) spec).actions())) {
+      for (Object spec : Sequences.list(filesByVersion())) {
+        for (Object each : Sequences.list(((CDCReader.CDCDataSpec) spec).actions())) {
           AddCDCFile file = (AddCDCFile) each;
           found.add(file(file.path(), file.partitionValues(), null, file.size(), file.tags(), null));
         }
       }
-      return seq(found);
+      return Sequences.seq(found);
     }
   }
 
   /** Data files that were added. */
   public static final class Added extends CdcAddFileIndex {
     Added(SparkSession session, CdcAddFileIndex of) {
-      super(session, seq(Collections.singletonList(new CDCReader.CDCDataSpec(of.version(), null, of.addFiles(), Option.empty()))),
+      super(session, Sequences.seq(Collections.singletonList(new CDCReader.CDCDataSpec(of.version(), null, of.addFiles(), Option.empty()))),
           of.deltaLog(), of.path(), of, of.rowIndexFilters());
     }
 
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
       if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
       List found = new ArrayList();
-      for (Object each : list(addFiles())) {
+      for (Object each : Sequences.list(addFiles())) {
         AddFile file = (AddFile) each;
         found.add(file(file.path(), file.partitionValues(), "insert", file.size(), file.tags(), file.deletionVector()));
       }
-      return seq(found);
+      return Sequences.seq(found);
     }
   }
 
@@ -112,14 +103,14 @@ public final class Changes {
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
       if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
       List found = new ArrayList();
-      for (Object spec : list(filesByVersion())) {
-        for (Object each : list(((CDCReader.CDCDataSpec) spec).actions())) {
+      for (Object spec : Sequences.list(filesByVersion())) {
+        for (Object each : Sequences.list(((CDCReader.CDCDataSpec) spec).actions())) {
           RemoveFile file = (RemoveFile) each;
           if (file.partitionValues() == null || file.size().isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
           found.add(file(file.path(), file.partitionValues(), "delete", (Long) file.size().get(), file.tags(), file.deletionVector()));
         }
       }
-      return seq(found);
+      return Sequences.seq(found);
     }
   }
 }

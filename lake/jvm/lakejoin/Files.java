@@ -12,7 +12,6 @@ import scala.Option;
 import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Frames over some files of a Delta table's version (lake/deltalog.py). */
 public final class Files {
@@ -31,7 +30,7 @@ public final class Files {
     if (!commits.hasNext()) return null;
     Tuple2 next = (Tuple2) commits.next();
     StringBuilder said = new StringBuilder(String.valueOf(next._1()));
-    for (Object action : CollectionConverters.asJava((Seq) next._2())) said.append('\n').append(((Action) action).json());
+    for (Object action : Sequences.list((Seq) next._2())) said.append('\n').append(((Action) action).json());
     return said.toString();
   }
 

@@ -14,7 +14,6 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
 import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Plans that read little run in one task: each exchange is a stage of its own, and each broadcast a job, with which a few rows take longer
@@ -36,7 +35,7 @@ final class OneTask {
     if (plan instanceof LocalTableScanExec) return 0;
     if (plan instanceof FileSourceScanExec) return cost(((FileSourceScanExec) plan).relation().location());
     if (plan instanceof RDDScanExec) return ((RDDScanExec) plan).rdd().getNumPartitions() <= 1 ? 0 : Long.MAX_VALUE;
-    List children = list(plan.children());
+    List children = Sequences.list(plan.children());
     if (children.isEmpty()) return Long.MAX_VALUE;
     long found = 0;
     for (Object child : children) {
@@ -54,8 +53,8 @@ final class OneTask {
 
   private static SparkPlan single(SparkPlan plan) {
     List children = new ArrayList();
-    for (Object child : list(plan.children())) children.add(single((SparkPlan) child));
-    SparkPlan same = children.isEmpty() ? plan : (SparkPlan) plan.withNewChildren(seq(children));
+    for (Object child : Sequences.list(plan.children())) children.add(single((SparkPlan) child));
+    SparkPlan same = children.isEmpty() ? plan : (SparkPlan) plan.withNewChildren(Sequences.seq(children));
     if (same instanceof BroadcastHashJoinExec && !((BroadcastHashJoinExec) same).isNullAwareAntiJoin()) {
       BroadcastHashJoinExec join = (BroadcastHashJoinExec) same;
       return new ShuffledHashJoinExec(
@@ -63,13 +62,5 @@ final class OneTask {
     }
     boolean split = children.isEmpty() || same instanceof UnionExec;
     return split && same.outputPartitioning().numPartitions() != 1 ? new CoalesceExec(1, same) : same;
-  }
-
-  private static List list(Seq items) {
-    return CollectionConverters.asJava(items);
-  }
-
-  private static Seq seq(List items) {
-    return CollectionConverters.asScala(items).toSeq();
   }
 }

@@ -35,7 +35,6 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.collection.immutable.ArraySeq;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Plans bound to a node's expression ids, and local rows, made in one trip each: what lake/catalyst/running.py asks of Spark for every
@@ -45,14 +44,14 @@ public final class Plans {
   private static final String WEIGHT = "w";
   private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
   private static final String TO_LOCAL = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation";
-  private static final Seq NOTHING = seq(new ArrayList());
-  private static final Seq SESSION = seq(Arrays.asList(new Object[] {"spark.sessionWindow"}));
+  private static final Seq NOTHING = Sequences.seq(new ArrayList());
+  private static final Seq SESSION = Sequences.seq(Arrays.asList(new Object[] {"spark.sessionWindow"}));
 
   /** The frame's plan with each column under the expression id that it stands for. `marks`: the metadata of session windows, by id. */
   public LogicalPlan bound(Dataset frame, Map marks) {
     LogicalPlan plan = frame.queryExecution().analyzed();
     List named = new ArrayList();
-    for (Object each : list(plan.output())) {
+    for (Object each : Sequences.list(plan.output())) {
       Attribute attribute = (Attribute) each;
       String name = attribute.name();
       if (name.equals(WEIGHT)) {
@@ -63,7 +62,7 @@ public final class Plans {
         named.add(new Alias(attribute, name, exprId, NOTHING, Option.apply(marks.get(id)), SESSION));
       }
     }
-    return new Project(seq(named), plan);
+    return new Project(Sequences.seq(named), plan);
   }
 
   /** Remember how Spark marks a column as a session window (by a long: Python would make it an int). */
@@ -77,18 +76,18 @@ public final class Plans {
     if (children.isEmpty()) return plan;
     LogicalPlan child = (LogicalPlan) children.get(0);
     if (plan instanceof Project) {
-      return new Project(seq(both(((Project) plan).projectList(), weights)), child);
+      return new Project(Sequences.seq(both(((Project) plan).projectList(), weights)), child);
     }
     if (plan instanceof Expand) {
       List projections = new ArrayList();
-      for (Object each : list(((Expand) plan).projections())) projections.add(seq(both((Seq) each, weights)));
-      return new Expand(seq(projections), seq(both(plan.output(), weights)), child);
+      for (Object each : Sequences.list(((Expand) plan).projections())) projections.add(Sequences.seq(both((Seq) each, weights)));
+      return new Expand(Sequences.seq(projections), Sequences.seq(both(plan.output(), weights)), child);
     }
     if (plan instanceof Generate) { // its unrequired columns are given by position, which is no longer theirs
       Generate own = (Generate) plan;
       return new Generate(own.generator(), NOTHING, own.outer(), own.qualifier(), own.generatorOutput(), child);
     }
-    return (LogicalPlan) plan.withNewChildren(seq(children));
+    return (LogicalPlan) plan.withNewChildren(Sequences.seq(children));
   }
 
   /** The plan as a frame: columns by attribute id, each once, and the product of the children's weights. */
@@ -96,7 +95,7 @@ public final class Plans {
     Set weights = new HashSet();
     for (Object each : weights(children)) weights.add(((Attribute) each).exprId().id());
     Map columns = new LinkedHashMap();
-    for (Object each : list(plan.output())) {
+    for (Object each : Sequences.list(plan.output())) {
       Attribute attribute = (Attribute) each;
       long id = attribute.exprId().id();
       if (!weights.contains(id)) {
@@ -107,14 +106,17 @@ public final class Plans {
       }
     }
     List made = new ArrayList();
-    for (Object each : columns.entrySet()) made.add(alias((Expression) ((Map.Entry) each).getValue(), (String) ((Map.Entry) each).getKey()));
-    return Dataset.ofRows(session, new Project(seq(made), plan));
+    for (Object each : columns.entrySet()) {
+      Map.Entry column = (Map.Entry) each;
+      made.add(alias((Expression) column.getValue(), (String) column.getKey()));
+    }
+    return Dataset.ofRows(session, new Project(Sequences.seq(made), plan));
   }
 
   /** The ids of the RDDs among a plan's leaves, each after a blank. */
   public String rdds(LogicalPlan plan) {
     StringBuilder found = new StringBuilder();
-    for (Object leaf : list(plan.collectLeaves())) {
+    for (Object leaf : Sequences.list(plan.collectLeaves())) {
       if (leaf instanceof LogicalRDD) found.append(' ').append(((LogicalRDD) leaf).rdd().id());
     }
     return found.toString();
@@ -125,18 +127,18 @@ public final class Plans {
     LogicalPlan plan = bound(frame, marks);
     List made = new ArrayList();
     if (keep) {
-      for (Object each : list(plan.output())) made.add(alias((Attribute) each, ((Attribute) each).name()));
+      for (Object each : Sequences.list(plan.output())) made.add(alias((Attribute) each, ((Attribute) each).name()));
     }
     String[] each = names.split(",");
     for (int i = 0; i < expressions.size(); i++) made.add(alias((Expression) expressions.get(i), each[i]));
-    return Dataset.ofRows(session, new Project(seq(made), plan));
+    return Dataset.ofRows(session, new Project(Sequences.seq(made), plan));
   }
 
   /** A frame under other column names (separated by commas); local rows stay as they are. */
   public Dataset renamed(SparkSession session, Dataset frame, String names) {
     LogicalPlan plan = frame.queryExecution().analyzed();
     List wanted = Arrays.asList(names.split(","));
-    if (!(plan instanceof LocalRelation)) return frame.toDF(seq(wanted));
+    if (!(plan instanceof LocalRelation)) return frame.toDF(Sequences.seq(wanted));
     return local(session, plan, wanted, ((LocalRelation) plan).data());
   }
 
@@ -182,7 +184,8 @@ public final class Plans {
 
   /**
    * At least the first rows of each partition, up to a limit, as Spark holds them. The limit is put onto the physical plan: one that Spark
-   * plans has a counter with a number of its own in the code that is generated for it, so that no refresh could use the code of the one before.
+   * plans has a counter with a number of its own in the code that is generated for it, so that no refresh could use the code of the one
+   * before.
    */
   public static InternalRow[] first(SparkSession session, QueryExecution query, int limit) {
     Option before = SparkSession.getActiveSession();
@@ -203,7 +206,7 @@ public final class Plans {
   /** Few rows as Spark holds them (dates as days, timestamps as microseconds), pickled as a list of lists. */
   public byte[] values(SparkSession session, Dataset frame) throws Exception {
     List rows = rows(session, frame);
-    List output = list(frame.queryExecution().optimizedPlan().output());
+    List output = Sequences.list(frame.queryExecution().optimizedPlan().output());
     DataType[] types = new DataType[output.size()];
     for (int i = 0; i < types.length; i++) types[i] = ((Attribute) output.get(i)).dataType();
     List found = new ArrayList(rows.size());
@@ -218,7 +221,7 @@ public final class Plans {
   /** A frame's rows, which are few. */
   static List rows(SparkSession session, Dataset frame) {
     LogicalPlan plan = optimized(session, frame.queryExecution());
-    if (plan instanceof LocalRelation) return list(((LocalRelation) plan).data());
+    if (plan instanceof LocalRelation) return Sequences.list(((LocalRelation) plan).data());
     return Arrays.asList((Object[]) first(session, frame.queryExecution(), Integer.MAX_VALUE));
   }
 
@@ -230,22 +233,22 @@ public final class Plans {
   /** Rows in a plan's columns under such names. (For a Project over them the optimiser would copy each row.) */
   private static Dataset local(SparkSession session, LogicalPlan plan, List names, Seq data) {
     List columns = new ArrayList();
-    for (Object each : list(plan.output())) {
+    for (Object each : Sequences.list(plan.output())) {
       columns.add(((Attribute) ((Attribute) each).newInstance()).withName((String) names.get(columns.size())));
     }
-    return Dataset.ofRows(session, new LocalRelation(seq(columns), data, false, Option.empty()));
+    return Dataset.ofRows(session, new LocalRelation(Sequences.seq(columns), data, false, Option.empty()));
   }
 
   private static List names(LogicalPlan plan) {
     List found = new ArrayList();
-    for (Object each : list(plan.output())) found.add(((Attribute) each).name());
+    for (Object each : Sequences.list(plan.output())) found.add(((Attribute) each).name());
     return found;
   }
 
   private static List weights(List plans) {
     List found = new ArrayList();
     for (Object plan : plans) {
-      for (Object each : list(((LogicalPlan) plan).output())) {
+      for (Object each : Sequences.list(((LogicalPlan) plan).output())) {
         if (((Attribute) each).name().equals(WEIGHT)) found.add(each);
       }
     }
@@ -257,16 +260,8 @@ public final class Plans {
   }
 
   private static List both(Seq own, List more) {
-    List found = new ArrayList(list(own));
+    List found = new ArrayList(Sequences.list(own));
     found.addAll(more);
     return found;
-  }
-
-  private static List list(Seq items) {
-    return CollectionConverters.asJava(items);
-  }
-
-  private static Seq seq(List items) {
-    return CollectionConverters.asScala(items).toSeq();
   }
 }
