@@ -63,7 +63,7 @@ class Jvm:
     def _loader(self) -> Java:
         folders = self.java.lang.reflect.Array.newInstance(self.java.lang.Class.forName("java.io.File"), 1)
         self.java.lang.reflect.Array.set(folders, 0, self.java.io.File(str(Path(__file__).with_name("jvm"))))
-        above = self.java.lang.Class.forName("org.apache.spark.sql.delta.DeltaLog").getClassLoader()
+        above = self.java.lang.Thread.currentThread().getContextClassLoader()  # it knows the jars of `--jars`, Delta's among them
         loader = self.org.codehaus.janino.JavaSourceClassLoader(above, folders, "UTF-8")
         loader.setTargetVersion(_JAVA)
         return loader

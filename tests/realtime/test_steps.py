@@ -25,11 +25,11 @@ class _Head:
     """A pinned table with these commits after version 0."""
 
     def __init__(self, *commits: _Commit) -> None:
-        self.commits_, self.log = commits, self
+        self.commits_ = commits
         self.version = Version("t", len(commits))
 
-    def commits(self, since: int, until: int) -> Any:
-        return iter(c for c in self.commits_ if since < c.number <= until)
+    def commits(self, since: int) -> Any:
+        return iter(c for c in self.commits_ if since < c.number)
 
 
 def chosen(rows: int, files: int = 100, **heads: _Head) -> tuple[dict[str, int], Step]:
