@@ -116,7 +116,7 @@ class Pinned:
 
     log: Log
     snapshot: Java
-    _commits: dict[int, Sequence[Commit]] = field(default_factory=dict)
+    _commits: dict[int, Sequence[Commit]] = field(init=False, default_factory=dict)
 
     def commits(self, since: int) -> Iterable[Commit]:
         """The commits since+1..(this version), oldest first; where they are few they are read once. Raises where one is no longer there."""
@@ -241,6 +241,9 @@ class Pinned:
         """The log's entries, with their statistics, of the files of these names (without folders); of all files for too many names."""
         if len(names) > MOST_NAMES:
             return list(self.snapshot.allFiles().collect())
+        if self._noted is not None:
+            files, said = self._noted
+            return [files.get(i) for i, add in enumerate(said) if add["path"].rpartition("/")[2] in names]
         wanted = F.substring_index("path", "/", -1).isin(sorted(names))
         return list(self.snapshot.allFiles().filter(wanted._jc).collect())
 

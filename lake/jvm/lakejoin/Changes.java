@@ -51,6 +51,13 @@ public final class Changes {
     return index.getClass() == TahoeRemoveFileIndex.class ? new Removed(session, (TahoeRemoveFileIndex) index) : index;
   }
 
+  /** The files of all versions. */
+  private static List actions(Seq versions) {
+    List found = new ArrayList();
+    for (Object each : Sequences.list(versions)) found.addAll(Sequences.list(((CDCReader.CDCDataSpec) each).actions()));
+    return found;
+  }
+
   private static AddFile file(String path, Map values, String type, long size, Map tags, DeletionVectorDescriptor vector) {
     Map all = type == null ? values : (Map) values.updated("_change_type", type);
     Option none = Option.empty();
@@ -66,11 +73,9 @@ public final class Changes {
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
       if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
       List found = new ArrayList();
-      for (Object spec : Sequences.list(filesByVersion())) {
-        for (Object each : Sequences.list(((CDCReader.CDCDataSpec) spec).actions())) {
-          AddCDCFile file = (AddCDCFile) each;
-          found.add(file(file.path(), file.partitionValues(), null, file.size(), file.tags(), null));
-        }
+      for (Object each : actions(filesByVersion())) {
+        AddCDCFile file = (AddCDCFile) each;
+        found.add(file(file.path(), file.partitionValues(), null, file.size(), file.tags(), null));
       }
       return Sequences.seq(found);
     }
@@ -103,12 +108,10 @@ public final class Changes {
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
       if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
       List found = new ArrayList();
-      for (Object spec : Sequences.list(filesByVersion())) {
-        for (Object each : Sequences.list(((CDCReader.CDCDataSpec) spec).actions())) {
-          RemoveFile file = (RemoveFile) each;
-          if (file.partitionValues() == null || file.size().isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
-          found.add(file(file.path(), file.partitionValues(), "delete", (Long) file.size().get(), file.tags(), file.deletionVector()));
-        }
+      for (Object each : actions(filesByVersion())) {
+        RemoveFile file = (RemoveFile) each;
+        if (file.partitionValues() == null || file.size().isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
+        found.add(file(file.path(), file.partitionValues(), "delete", (Long) file.size().get(), file.tags(), file.deletionVector()));
       }
       return Sequences.seq(found);
     }
