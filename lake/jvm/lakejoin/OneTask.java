@@ -2,6 +2,8 @@ package lakejoin;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CoalesceExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -9,7 +11,6 @@ import org.apache.spark.sql.execution.LocalTableScanExec;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.UnionExec;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
 import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
@@ -60,7 +61,7 @@ final class OneTask {
       return new ShuffledHashJoinExec(
           join.leftKeys(), join.rightKeys(), join.joinType(), join.buildSide(), join.condition(), join.left(), join.right(), false);
     }
-    boolean split = children.isEmpty() || same instanceof UnionExec;
-    return split && same.outputPartitioning().numPartitions() != 1 ? new CoalesceExec(1, same) : same;
+    Partitioning spread = same.outputPartitioning(); // that of a full join, an Expand or a product is unknown as well
+    return spread instanceof UnknownPartitioning || spread.numPartitions() != 1 ? new CoalesceExec(1, same) : same;
   }
 }
