@@ -139,7 +139,7 @@ class ViewConfig(_Strict):
     properties: dict[str, str] = Field(default_factory=dict)
     on_definition_change: Literal["error", "rebuild"] = "error"
     refresh_mode: Literal["auto", "incremental"] = "auto"
-    recompute_above: float = Field(0.5, ge=0, le=1)
+    recompute_above: float = Field(1.0, ge=0)
     expectations: tuple[ExpectationConfig, ...] = ()
     expectations_file: str | None = None
     quality: Limits | None = None

@@ -35,7 +35,8 @@ _OPENING = 1 << 20
 class Moved:
     """Files that came, files that went, and (before, after) of files that stayed under another deletion vector.
 
-    `feed_bytes`: what the change data feed of the same commits reads; `redefined`: whether one of them changed the table's metadata.
+    `feed_bytes`: what the change data feed of the same commits reads; `redefined`: whether one of them changed the table's metadata;
+    `commits`: how many of them changed rows.
     """
 
     came: tuple[FileAction, ...]
@@ -43,6 +44,7 @@ class Moved:
     marked: tuple[tuple[FileAction, FileAction], ...]
     feed_bytes: int
     redefined: bool
+    commits: int
 
     @property
     def files(self) -> list[FileAction]:
@@ -71,15 +73,16 @@ class Moved:
         return [*self.came, *self.went, *(after for _, after in self.marked)]
 
 
-NOTHING = Moved((), (), (), feed_bytes=0, redefined=False)
+NOTHING = Moved((), (), (), feed_bytes=0, redefined=False, commits=0)
 
 
 def moved(pinned: Pinned, since: int) -> Moved:
     """What the commits since+1..(the pinned version) did. Raises where one is no longer in the log."""
     came: dict[tuple[str, str], FileAction] = {}
     went: dict[tuple[str, str], FileAction] = {}
-    feed_bytes, redefined = 0, False
+    feed_bytes, redefined, commits = 0, False, 0
     for commit in pinned.commits(since):
+        commits += commit.changes_data
         feed_bytes += _feed_bytes(commit)
         redefined |= commit.table_id is not None
         for action in commit.files:
@@ -91,7 +94,7 @@ def moved(pinned: Pinned, since: int) -> Moved:
     marked = tuple((before[path], after[path]) for path in after if path in before)
     paired = {file.key for pair in marked for file in pair}
     alone = [tuple(f for f in side.values() if f.key not in paired) for side in (came, went)]
-    return Moved(alone[0], alone[1], marked, feed_bytes, redefined)
+    return Moved(alone[0], alone[1], marked, feed_bytes, redefined, commits)
 
 
 def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:

@@ -9,7 +9,7 @@ Law: table + edits = table + changes, as multisets; an edit that does not find w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -31,6 +31,9 @@ WEIGHT = f"{HIDDEN_PREFIX}weight"
 SAMPLES = 3
 _PRUNING_COLUMNS = 4
 _WANTED, _NUMBER, _ADDED, _REMOVED = (f"{HIDDEN_PREFIX}{n}" for n in ("wanted", "number", "added", "removed"))
+_MIXED = f"{HIDDEN_PREFIX}mixed"
+_KINDS = (f"{_REMOVED} = 0", f"{_ADDED} > 0 AND {_REMOVED} > 0", f"{_ADDED} = 0")
+"""How to tell a key that is inserted, updated, deleted."""
 _ROW = f"{HIDDEN_PREFIX}row"
 
 
@@ -83,6 +86,12 @@ def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
 
 def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
     """Edits of a keyed view from its consolidated changes. Raises KeyViolationError where a key would hold two rows."""
+    if reading.many:
+        held = reading.keep_rows(changes)
+        edits = None if held.local else keyed_apart(definition, held, reading)
+        if edits is not None:
+            return edits
+        changes = held.frame
     names, keys = schema(definition).names, definition.key_names
     row, weight = F.struct(*[F.col(quoted(n)) for n in names]), F.col(WEIGHT)
     grouped = changes.groupBy(*[F.col(quoted(k)).alias(f"k{i}") for i, k in enumerate(keys)]).agg(
@@ -92,8 +101,7 @@ def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits
     )
     kept = reading.keep_rows(grouped)
     added, removed = F.col(_ADDED), F.col(_REMOVED)
-    each = (f"{_ADDED} > 1", f"{_REMOVED} > 1", f"{_REMOVED} = 0", f"{_ADDED} > 0 AND {_REMOVED} > 0", f"{_ADDED} = 0")
-    doubled, overdrawn, inserted, updated, deleted = _tally(kept, *each)
+    doubled, overdrawn, inserted, updated, deleted = _tally(kept, f"{_ADDED} > 1", f"{_REMOVED} > 1", *_KINDS)
     by_key = kept.frame.select(_ROW, added, removed, *[F.col(f"k{i}").alias(k) for i, k in enumerate(keys)])
     if doubled:
         samples = by_key.where(added > 1).select(*[F.col(quoted(k)) for k in keys]).take(SAMPLES)
@@ -101,15 +109,41 @@ def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits
     if overdrawn:
         raise InternalError(f"The changes of view {definition.view!r} delete two rows of one key. Nothing was written.")
     new = by_key.where(added > 0).selectExpr(*[f"{_ROW}.{quoted(n)} AS {quoted(n)}" for n in names])
+    return _of_keys(definition, new, replace(kept, frame=by_key), (inserted, updated, deleted))
+
+
+def keyed_apart(definition: Definition, changes: Changes, reading: Reading) -> Edits | None:
+    """The same from many changes that are kept, consolidated or not, in one pass over them that brings only keys and numbers together.
+
+    None where they may not be as good as consolidated: of each key one row at the most comes and one goes, and these two differ.
+    """
+    keys, weight = definition.key_names, F.col(WEIGHT)
+    values = [(F.col(quoted(f.name)), f.dataType) for f in changes.frame.schema.fields if f.name != WEIGHT]
+    numbers = changes.frame.groupBy(*[F.col(quoted(k)).alias(f"k{i}") for i, k in enumerate(keys)]).agg(
+        F.sum(F.greatest(weight, F.lit(0))).alias(_ADDED),
+        F.sum(F.greatest(-weight, F.lit(0))).alias(_REMOVED),
+        F.bit_xor(weights.hashed(values)).alias(_MIXED),  # 0 where two rows are the same; seldom else
+    )
+    kept = reading.keep_rows(numbers)
+    together, *counts = _tally(kept, f"{_ADDED} > 1 OR {_REMOVED} > 1 OR ({_ADDED} = 1 AND {_REMOVED} = 1 AND {_MIXED} = 0)", *_KINDS)
+    if together:
+        return None
+    by_key = kept.frame.select(_ADDED, _REMOVED, *[F.col(f"k{i}").alias(k) for i, k in enumerate(keys)])
+    new = changes.frame.where(weight > 0).select(*[F.col(quoted(n)) for n in schema(definition).names])
+    return _of_keys(definition, new, replace(kept, frame=by_key), (counts[0], counts[1], counts[2]))
+
+
+def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tuple[int, int, int]) -> Edits:
+    """Edits that insert `new`; `by_key`: each key with how many rows of it come and go; `counts`: keys inserted, updated, deleted."""
     assert definition.key is not None
-    if not definition.key.declared:  # a key that follows from grouping need not be looked up where rows are only inserted
-        by_key = by_key.where(removed > 0)
-    touched = Changes(by_key.select(*[F.col(quoted(k)) for k in keys], removed.alias(_WANTED)), kept.count, kept.local)
-    sought = inserted + updated + deleted if definition.key.declared else updated + deleted
-    if not sought:
-        return Edits(definition, new, None, {}, inserted, updated, deleted)
+    keys, (inserted, updated, deleted) = definition.key_names, counts
+    # a key that follows from grouping need not be looked up where rows are only inserted
+    looked_up = by_key.frame if definition.key.declared else by_key.frame.where(F.col(_REMOVED) > 0)
+    if not updated + deleted + (inserted if definition.key.declared else 0):
+        return Edits(definition, new, None, {}, *counts)
+    touched = replace(by_key, frame=looked_up.select(*[F.col(quoted(k)) for k in keys], F.col(_REMOVED).alias(_WANTED)))
     ranges = of_frame(touched.frame.drop(_WANTED), touched.local)
-    return Edits(definition, new, touched, dict(zip(keys, ranges, strict=True)), inserted, updated, deleted)
+    return Edits(definition, new, touched, dict(zip(keys, ranges, strict=True)), *counts)
 
 
 def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:

@@ -18,7 +18,7 @@ from lake import estimate, explain, publish, view_changes, weights
 from lake.config import ViewConfig
 from lake.definition import Definition
 from lake.deltalog import Pinned
-from lake.edits import WEIGHT, Edits, in_names, keyed, of_multiset
+from lake.edits import WEIGHT, Edits, in_names, keyed, keyed_apart, of_multiset
 from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
 from lake.inputs import Inputs, ViewPath, table_of
 from lake.nodes import quoted
@@ -197,17 +197,31 @@ class Refresh:
 
     def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, frame: DataFrame | None) -> RefreshResult:
         """Publish weighted rows (in the tree's columns, None: none) as edits of the view."""
+        edits = None if frame is None else self._edits(target, stamp, reading, frame)
+        publish.publish(target, stamp, edits, reading)
+        return result_of(decided, edits=edits, reading=reading)
+
+    def _edits(self, target: Target, stamp: Stamp, reading: Reading, frame: DataFrame) -> Edits:
+        """What weighted rows change in the view's table, after the gate has seen them.
+
+        Many changes of one table seldom add up in the view: where these do not, they need not be consolidated.
+        """
         definition = self.definition
-        if frame is None:
-            publish.publish(target, stamp, None, reading)
-            return result_of(decided, reading=reading)
+        if definition.key is not None and self.gate is None and reading.many and not reading.recomputed and self._one_moved(reading):
+            kept = reading.keep_rows(frame)
+            named = replace(kept, frame=in_names(definition, kept.frame))
+            edits = None if kept.local else keyed_apart(definition, named, reading)
+            if edits is not None:
+                return edits
+            frame = kept.frame
         rows = in_names(definition, weights.consolidate(frame))
         if self.gate is not None:
             rows = reading.keep_rows(rows).frame
             self.gate(self._candidate(target, stamp, rows))
-        edits = keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
-        publish.publish(target, stamp, edits, reading)
-        return result_of(decided, edits=edits, reading=reading)
+        return keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
+
+    def _one_moved(self, reading: Reading) -> bool:
+        return sum(reading.sources.moved(source) > 0 for source in self.definition.sources) == 1
 
     def _candidate(self, target: Target, stamp: Stamp, changed: DataFrame) -> Candidate:
         """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""

@@ -121,7 +121,8 @@ def own_session(spark: SparkSession) -> SparkSession:
     clone = java.cloneSession()
     clone.sessionState().catalog().clearTempTables()
     own = SparkSession(spark.sparkContext, clone)
-    own.conf.set("spark.sql.leafNodeDefaultParallelism", "1")  # rows on the driver: one task, and no shuffle to group them
+    own.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")  # of longer ones HotSpot compiles none
+    own.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # what is kept for a refresh is read a few times, and soon
     return own
 
 
@@ -129,6 +130,7 @@ def own_session(spark: SparkSession) -> SparkSession:
 _FEW = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.leafNodeDefaultParallelism": "1",  # rows on the driver: one task, and no shuffle to group them
 }
 
 

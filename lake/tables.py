@@ -126,16 +126,26 @@ class PinnedSources:
         return self.pins[source].rows() if among is None else self.pins[source].rows_among(among)
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
-        """Consolidated weighted rows of the columns (as `c<i>` with `w`) over (since, until]; None if no version passed."""
+        """Weighted rows of the columns (as `c<i>` with `w`) over (since, until]; None if no version passed.
+
+        Consolidated, unless they are `raw`.
+        """
         pinned = self.pins[source]
         if self.since is None or self.since[source] == pinned.version.number:
             return None
         try:
             changes = self._changes(source, self.since[source], _numbered(columns))
+            if self.raw(source):
+                return changes
             one = self.moved(source) <= _ONE_TASK
             return weights.consolidate(changes.coalesce(1) if one else changes)
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
+
+    def raw(self, source: str) -> bool:
+        """Whether `changes` are what one large commit has in the change feed: of these few add up, unless it wrote rows as they were."""
+        found = self._moved_files(source)
+        return found.commits == 1 and self.moved(source) > _ONE_TASK and not by_files(self.pins[source], found)
 
     def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
         """The size of the table's files at `until`, or of those that `rows` reads for some keys."""

@@ -8,6 +8,8 @@ neither                                   the query at `until` - rows held
 
 from __future__ import annotations
 
+import math
+
 from pyspark.sql import DataFrame
 
 from lake import estimate, weights
@@ -56,7 +58,7 @@ def _refuse_dear(relation: Relation, reading: Reading) -> None:
         reading.refuse_dear(reading.spent + expected, f"for {operators} operators that look rows up, in places as spread as the changes,")
     moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
     changed = sum(changes.count or 0 for changes in moved)
-    if reading.limits.share < 1 and not all(changes.local for changes in moved):
+    if reading.limits.share < math.inf and not all(changes.local for changes in moved):
         _refuse_many(relation, changed, reading)
     reading.spend(estimate.changed(operators, changed), f"for {operators} operators and {changed:,} changes")
 

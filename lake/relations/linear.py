@@ -23,6 +23,8 @@ PASS_THROUGH = frozenset(
     {"Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "BatchEvalPython", "ArrowEvalPython"}
 )
 LINEAR = PASS_THROUGH | {"Project", "Generate", "Expand"}
+CHEAP = frozenset({"Filter", "Project"})
+"""Not worth keeping their result, where it is most of their input, and that is kept."""
 
 
 class Linear(Relation):
@@ -35,7 +37,10 @@ class Linear(Relation):
         if changes is None:
             return None
         result = self.run(reading, [changes.frame])
-        return reading.keep(result) if changes.local else Changes(result, None, local=False)
+        if changes.local:
+            return reading.keep(result)
+        passed = changes.passed or changes.count
+        return Changes(result, None, local=False, passed=passed if self.node.kind in CHEAP and not self.subqueries else None)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Keys that can be said in terms of the child's columns are looked up there; what is left is a semi join here."""

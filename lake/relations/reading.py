@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake import estimate
+from lake import estimate, weights
 from lake.catalyst import Catalyst
 from lake.nodes import Expression, column_name
 from lake.phases import phase
@@ -21,12 +22,14 @@ from lake.scala import Java
 class Changes:
     """Weighted rows of one relation over the interval, and how many there are where they are `kept`; `local`: on the driver.
 
-    Where they are not kept, nothing has been computed yet, and reading the frame twice would compute it twice.
+    Where they are not kept, nothing has been computed yet, and reading the frame twice would compute it twice. `passed`: of how many rows
+    that are kept each is looked at to compute them, where no more than that is done.
     """
 
     frame: DataFrame
     count: int | None
     local: bool = True
+    passed: int | None = None
 
     @property
     def kept(self) -> bool:
@@ -100,11 +103,11 @@ class WholeError(Exception):
 @dataclass(frozen=True)
 class Limits:
     """From where on a refresh gives way to the query computed anew. `whole`: what that costs by estimate (0: not known, go on always);
-    `budget`: what the refresh may cost (0: whatever it costs); `share`: of changed rows among all."""
+    `budget`: what the refresh may cost (0: whatever it costs); `share`: changes, as a share of all rows."""
 
     whole: int = 0
     budget: int = 0
-    share: float = 1.0
+    share: float = math.inf
 
 
 class Sources(Protocol):
@@ -114,7 +117,10 @@ class Sources(Protocol):
         """All rows at `until`, with the table's own column names; those of files without keys of `among` (by column) may be left out."""
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
-        """Consolidated weighted rows of the columns (as c0, c1, ... and `w`) over (since, until]; None if no version passed."""
+        """Weighted rows of the columns (as c0, c1, ... and `w`) over (since, until], consolidated unless `raw`; None if there are none."""
+
+    def raw(self, source: str) -> bool:
+        """Whether `changes` are given as they are written."""
 
     def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
         """The size of the table's files at `until`, or of those that `rows` reads for some keys."""
@@ -168,7 +174,8 @@ class Reading:
     spent: int = 0
     rows_read: int = 0
     """Changes of sources read so far."""
-    _many: bool = False
+    many: bool = False
+    """Whether there have been more changes than are brought to the driver."""
     _changes: dict[int, Changes | None] = field(default_factory=dict)
     _persisted: list[DataFrame] = field(default_factory=list)
     _wholes: dict[object, Changes | None] = field(default_factory=dict)
@@ -189,7 +196,7 @@ class Reading:
             self._changes[id(relation)] = relation.compute_changes(self)
         changes = self._changes[id(relation)]
         if changes is not None and kept and not changes.kept:
-            changes = self._changes[id(relation)] = self.keep(changes.frame)
+            changes = self._changes[id(relation)] = self.keep(changes.frame, changes.passed)
         return changes
 
     def value(self, subquery: Asked, since: bool) -> Java:
@@ -200,12 +207,17 @@ class Reading:
             self._values[id(subquery), since] = self.catalyst.value(rows)
         return self._values[id(subquery), since]
 
-    def keep(self, frame: DataFrame) -> Changes | None:
+    def keep(self, frame: DataFrame, passed: int | None = None) -> Changes | None:
         """Compute the frame once: local rows where they are few (None where there are none), else persisted.
 
         Once there have been many, what is made of them is persisted before it is counted: to try for few would be to compute it twice.
+        Most of what is kept already (`passed` rows) is not kept once more.
         """
-        collected = self.catalyst.folded(frame, self.local_limit) if self._many else self.catalyst.collected(frame, self.local_limit)
+        if passed is not None and passed > self.local_limit:
+            count = frame.count()
+            if 2 * count > passed:
+                return Changes(frame, count, local=False, passed=passed)
+        collected = self.catalyst.folded(frame, self.local_limit) if self.many else self.catalyst.collected(frame, self.local_limit)
         if collected is None:
             self.expect_many()
             self._persisted.append(frame.persist())
@@ -234,7 +246,10 @@ class Reading:
             frame = self.sources.changes(source, columns)
             if self.sources.changed(source) > self.local_limit:
                 self.expect_many()
-            changes = self._tables[source, *columns] = None if frame is None else self.keep(frame)
+            changes = None if frame is None else self.keep(frame)
+            if changes is not None and self.sources.raw(source) and (changes.local or weights.repeats(changes.frame)):
+                changes = self.keep(weights.consolidate(changes.frame))
+            self._tables[source, *columns] = changes
             self.rows_read += (changes.count or 0) if changes is not None else 0
         return self._tables[source, *columns]
 
@@ -270,7 +285,7 @@ class Reading:
 
     def expect_many(self) -> None:
         """No settings for few rows from here on."""
-        self._many = True
+        self.many = True
         if self.on_many is not None:
             self.on_many()
 

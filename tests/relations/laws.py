@@ -35,12 +35,13 @@ def local_frame(spark: SparkSession, rows: Rows, schema: StructType) -> DataFram
 
 @dataclass
 class ListedSources:
-    """Source tables as lists of rows at both ends of an interval."""
+    """Source tables as lists of rows at both ends of an interval. `as_written`: changes are all rows of both, not consolidated."""
 
     spark: SparkSession
     schemas: dict[str, StructType]
     since: dict[str, Rows]
     until: dict[str, Rows]
+    as_written: bool = False
 
     def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
         rows = local_frame(self.spark, self.until[source], self.schemas[source])
@@ -60,8 +61,13 @@ class ListedSources:
             difference[repr([row[i] for i in places])] -= 1
         values = {repr([row[i] for i in places]): [row[i] for i in places] for row in self.until[source] + self.since[source]}
         listed = [(*values[text], n) for text, n in difference.items() if n != 0]
+        if self.as_written:
+            listed = [(*[row[i] for i in places], n) for n, end in ((1, self.until), (-1, self.since)) for row in end[source]]
         fields = [StructField(f"c{n}", schema.fields[i].dataType) for n, i in enumerate(places)]
         return local_frame(self.spark, listed, StructType([*fields, StructField(weights.WEIGHT, LongType())]))
+
+    def raw(self, source: str) -> bool:
+        return False
 
     def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
         return 0
@@ -112,7 +118,7 @@ class View:
 
     def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 40_000) -> Counter[Any]:
         """What the relation says changed, consolidated, over the query's own columns."""
-        sources = ListedSources(self.spark, self.schemas, since, until)
+        sources = ListedSources(self.spark, self.schemas, since, until, as_written=local_limit == 0)
         with Reading(self.catalyst, sources, local_limit) as reading:
             with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
                 held = in_names(self.definition, self.definition.relation.snapshot(before))
