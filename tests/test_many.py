@@ -47,6 +47,8 @@ HISTORY = [
     ["UPDATE {f} SET v = v + 1", "UPDATE {f} SET v = v + 1 WHERE id > 7"],
     ["UPDATE {f} SET v = v + 1", "UPDATE {f} SET v = v - 1"],
     ["UPDATE {f} SET v = v + 1, g = pmod(g + 1, 5)", "UPDATE {d} SET name = concat(name, 'x'), g = 4 - g"],
+    ["UPDATE {f} SET v = v + 1", "UPDATE {d} SET name = concat(name, 'x') WHERE g = 2"],
+    ["UPDATE {f} SET v = if(id = 8, v, v + 1), id = if(id = 9, 41, id)", "UPDATE {d} SET g = 7 WHERE g = 3"],
     ["UPDATE {d} SET name = concat(name, 'x')", "DELETE FROM {d} WHERE g = 1", "INSERT INTO {d} VALUES (NULL, 'n')"],
     [
         "MERGE INTO {f} t USING (SELECT id, id % 5 AS g, id % 4 + id % 2 AS v FROM range(20, 60)) s ON t.id = s.id "
@@ -88,10 +90,15 @@ def test_a_key_that_comes_twice_is_refused_as_with_few(many: TestLake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "apart"), [("UPDATE {f} SET v = v + 1", [True]), ("UPDATE {f} SET v = if(id = 7, v, v + 1)", [False, True])]
+    ("statements", "apart"),
+    [
+        (["UPDATE {f} SET v = v + 1"], [True]),
+        (["UPDATE {f} SET v = if(id = 7, v, v + 1)"], [False, True]),  # a row written as it was
+        (["UPDATE {f} SET v = v + 1", "UPDATE {d} SET name = concat(name, 'x')"], [True]),  # two tables: consolidated first
+    ],
 )
 def test_rows_are_brought_together_only_where_they_must_be(
-    many: TestLake, monkeypatch: pytest.MonkeyPatch, statement: str, apart: list[bool]
+    many: TestLake, monkeypatch: pytest.MonkeyPatch, statements: list[str], apart: list[bool]
 ) -> None:
     found, own = list[bool](), edits.keyed_apart
 
@@ -102,7 +109,7 @@ def test_rows_are_brought_together_only_where_they_must_be(
 
     monkeypatch.setattr(edits, "keyed_apart", noted)
     monkeypatch.setattr(refresh, "keyed_apart", noted)
-    many.sql(statement)
+    many.sql(*statements)
     many.refresh("joined")
     assert found == apart
     many.assert_exact("joined")
