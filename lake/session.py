@@ -121,7 +121,7 @@ def own_session(spark: SparkSession) -> SparkSession:
     clone = java.cloneSession()
     clone.sessionState().catalog().clearTempTables()
     own = SparkSession(spark.sparkContext, clone)
-    own.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")  # of longer ones HotSpot compiles none
+    own.conf.set(_LEAVES, "1")  # rows on the driver: one task, and no shuffle to group them
     own.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # what is kept for a refresh is read a few times, and soon
     return own
 
@@ -130,15 +130,23 @@ def own_session(spark: SparkSession) -> SparkSession:
 _FEW = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.leafNodeDefaultParallelism": "1",  # rows on the driver: one task, and no shuffle to group them
 }
+_LEAVES = "spark.sql.leafNodeDefaultParallelism"
 
 
 @contextmanager
 def few_changes(own: SparkSession) -> Iterator[Callable[[], None]]:
     """Settings of a view's own session for a refresh of few changes. Yields what ends them early, where there are many."""
     with settings(own, _FEW) as end:
-        yield end
+
+        def many() -> None:
+            end()
+            own.conf.unset(_LEAVES)
+
+        try:
+            yield many
+        finally:
+            own.conf.set(_LEAVES, "1")
 
 
 @contextmanager
