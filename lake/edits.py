@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
@@ -88,60 +88,58 @@ def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits
     """Edits of a keyed view from its consolidated changes. Raises KeyViolationError where a key would hold two rows."""
     if reading.many:
         held = reading.keep_rows(changes)
-        edits = None if held.local else keyed_apart(definition, held, reading)
+        edits = keyed_apart(definition, held, reading)
         if edits is not None:
             return edits
         changes = held.frame
     names, keys = schema(definition).names, definition.key_names
-    row, weight = F.struct(*[F.col(quoted(n)) for n in names]), F.col(WEIGHT)
-    grouped = changes.groupBy(*[F.col(quoted(k)).alias(f"k{i}") for i, k in enumerate(keys)]).agg(
-        F.first(F.when(weight > 0, row), ignorenulls=True).alias(_ROW),
-        F.sum(F.when(weight > 0, weight).otherwise(0)).alias(_ADDED),
-        F.sum(F.when(weight < 0, -weight).otherwise(0)).alias(_REMOVED),
-    )
-    kept = reading.keep_rows(grouped)
-    added, removed = F.col(_ADDED), F.col(_REMOVED)
+    row = F.struct(*[F.col(quoted(n)) for n in names])
+    kept = reading.keep_rows(_by_keys(definition, changes, F.first(F.when(F.col(WEIGHT) > 0, row), ignorenulls=True).alias(_ROW)))
     doubled, overdrawn, inserted, updated, deleted = _tally(kept, f"{_ADDED} > 1", f"{_REMOVED} > 1", *_KINDS)
-    by_key = kept.frame.select(_ROW, added, removed, *[F.col(f"k{i}").alias(k) for i, k in enumerate(keys)])
     if doubled:
-        samples = by_key.where(added > 1).select(*[F.col(quoted(k)) for k in keys]).take(SAMPLES)
+        samples = kept.frame.where(F.col(_ADDED) > 1).select(*[f"k{i}" for i in range(len(keys))]).take(SAMPLES)
         raise key_violation(definition, [tuple(s) for s in samples])
     if overdrawn:
         raise InternalError(f"The changes of view {definition.view!r} delete two rows of one key. Nothing was written.")
-    new = by_key.where(added > 0).selectExpr(*[f"{_ROW}.{quoted(n)} AS {quoted(n)}" for n in names])
-    return _of_keys(definition, new, replace(kept, frame=by_key), (inserted, updated, deleted))
+    new = kept.frame.where(F.col(_ADDED) > 0).selectExpr(*[f"{_ROW}.{quoted(n)} AS {quoted(n)}" for n in names])
+    return _of_keys(definition, new, kept, (inserted, updated, deleted))
 
 
 def keyed_apart(definition: Definition, changes: Changes, reading: Reading) -> Edits | None:
     """The same from many changes that are kept, consolidated or not, in one pass over them that brings only keys and numbers together.
 
-    None where they may not be as good as consolidated: of each key one row at the most comes and one goes, and these two differ.
+    None where they are few after all, or may not be as good as consolidated: of each key one row at the most comes and one goes, and these
+    two differ.
     """
-    keys, weight = definition.key_names, F.col(WEIGHT)
+    if changes.local:
+        return None
     values = [(F.col(quoted(f.name)), f.dataType) for f in changes.frame.schema.fields if f.name != WEIGHT]
-    numbers = changes.frame.groupBy(*[F.col(quoted(k)).alias(f"k{i}") for i, k in enumerate(keys)]).agg(
-        F.sum(F.greatest(weight, F.lit(0))).alias(_ADDED),
-        F.sum(F.greatest(-weight, F.lit(0))).alias(_REMOVED),
-        F.bit_xor(weights.hashed(values)).alias(_MIXED),  # 0 where two rows are the same; seldom else
-    )
-    kept = reading.keep_rows(numbers)
+    mixed = F.bit_xor(weights.hashed(values)).alias(_MIXED)  # 0 where two rows are the same; seldom else
+    kept = reading.keep_rows(_by_keys(definition, changes.frame, mixed))
     together, *counts = _tally(kept, f"{_ADDED} > 1 OR {_REMOVED} > 1 OR ({_ADDED} = 1 AND {_REMOVED} = 1 AND {_MIXED} = 0)", *_KINDS)
     if together:
         return None
-    by_key = kept.frame.select(_ADDED, _REMOVED, *[F.col(f"k{i}").alias(k) for i, k in enumerate(keys)])
-    new = changes.frame.where(weight > 0).select(*[F.col(quoted(n)) for n in schema(definition).names])
-    return _of_keys(definition, new, replace(kept, frame=by_key), (counts[0], counts[1], counts[2]))
+    new = changes.frame.where(F.col(WEIGHT) > 0).select(*[F.col(quoted(n)) for n in schema(definition).names])
+    return _of_keys(definition, new, kept, (counts[0], counts[1], counts[2]))
+
+
+def _by_keys(definition: Definition, changes: DataFrame, also: Column) -> DataFrame:
+    """Each key of some changes (as k0, k1, ...), how many rows of it come, how many go, and something else of them."""
+    weight, keys = F.col(WEIGHT), [F.col(quoted(k)).alias(f"k{i}") for i, k in enumerate(definition.key_names)]
+    come, go = (F.sum(F.greatest(w, F.lit(0))) for w in (weight, -weight))
+    return changes.groupBy(*keys).agg(come.alias(_ADDED), go.alias(_REMOVED), also)
 
 
 def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tuple[int, int, int]) -> Edits:
-    """Edits that insert `new`; `by_key`: each key with how many rows of it come and go; `counts`: keys inserted, updated, deleted."""
+    """Edits that insert `new`; `by_key`: of `_by_keys`, kept; `counts`: keys inserted, updated, deleted."""
     assert definition.key is not None
     keys, (inserted, updated, deleted) = definition.key_names, counts
     # a key that follows from grouping need not be looked up where rows are only inserted
     looked_up = by_key.frame if definition.key.declared else by_key.frame.where(F.col(_REMOVED) > 0)
     if not updated + deleted + (inserted if definition.key.declared else 0):
         return Edits(definition, new, None, {}, *counts)
-    touched = replace(by_key, frame=looked_up.select(*[F.col(quoted(k)) for k in keys], F.col(_REMOVED).alias(_WANTED)))
+    named = [F.col(f"k{i}").alias(k) for i, k in enumerate(keys)]
+    touched = replace(by_key, frame=looked_up.select(*named, F.col(_REMOVED).alias(_WANTED)))
     ranges = of_frame(touched.frame.drop(_WANTED), touched.local)
     return Edits(definition, new, touched, dict(zip(keys, ranges, strict=True)), *counts)
 

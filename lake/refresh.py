@@ -210,7 +210,7 @@ class Refresh:
         if definition.key is not None and self.gate is None and reading.many and not reading.recomputed and self._one_moved(reading):
             kept = reading.keep_rows(frame)
             named = replace(kept, frame=in_names(definition, kept.frame))
-            edits = None if kept.local else keyed_apart(definition, named, reading)
+            edits = keyed_apart(definition, named, reading)
             if edits is not None:
                 return edits
             frame = kept.frame

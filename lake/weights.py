@@ -20,6 +20,7 @@ WEIGHT = "w"
 
 _DEFAULT_COLLATION = "UTF8_BINARY"
 _SAMPLE = 20_000
+"""Rows that `repeats` looks at."""
 
 
 def is_weighted(frame: DataFrame) -> bool:

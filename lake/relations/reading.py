@@ -178,6 +178,7 @@ class Reading:
     """Whether there have been more changes than are brought to the driver."""
     _changes: dict[int, Changes | None] = field(default_factory=dict)
     _persisted: list[DataFrame] = field(default_factory=list)
+    _kept: dict[int, Changes] = field(default_factory=dict)
     _wholes: dict[object, Changes | None] = field(default_factory=dict)
     _values: dict[tuple[int, bool], Java] = field(default_factory=dict)
     _tables: dict[tuple[str, ...], Changes | None] = field(default_factory=dict)
@@ -211,9 +212,15 @@ class Reading:
         """Compute the frame once: local rows where they are few (None where there are none), else persisted.
 
         Once there have been many, what is made of them is persisted before it is counted: to try for few would be to compute it twice.
-        Most of what is kept already (`passed` rows) is not kept once more.
+        What was kept comes back as it is, and most of it (of `passed` rows) is not kept once more.
         """
-        if passed is not None and passed > self.local_limit:
+        found = self._kept.get(id(frame)) or self._computed(frame, passed)
+        if found is not None:
+            self._kept[id(found.frame)] = found
+        return found
+
+    def _computed(self, frame: DataFrame, passed: int | None) -> Changes | None:
+        if passed is not None:
             count = frame.count()
             if 2 * count > passed:
                 return Changes(frame, count, local=False, passed=passed)

@@ -51,3 +51,12 @@ def test_after_many_rows_whatever_is_kept_is_computed_once(spark: SparkSession, 
     assert seen.value == rows
     assert (kept is None) == (rows == 0)
     assert kept is None or (kept.count, kept.local) == (rows, local)
+
+
+@pytest.mark.parametrize("rows", [10, 2])
+def test_what_is_kept_is_not_kept_again(spark: SparkSession, rows: int) -> None:
+    own = own_session(spark)
+    with Reading(Catalyst(own), ListedSources(own, {}, {}, {}), local_limit=3) as reading:
+        kept = reading.keep(own.range(rows))
+        assert kept is not None
+        assert reading.keep(kept.frame) is kept
