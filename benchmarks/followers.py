@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -31,11 +32,12 @@ class Sample:
 
 @dataclass
 class Follower:
-    """One process, its output in `log`; `samples`, a second apart, since it was started."""
+    """One process, its output in `log`; `samples`, a second apart, since it was started; `live_at_first`: its live heap early on."""
 
     command: list[str]
     log: Path
     samples: list[Sample] = field(default_factory=list)
+    live_at_first: int | None = None
 
     def __enter__(self) -> Follower:
         with self.log.open("w") as out:
@@ -67,6 +69,17 @@ class Follower:
         """CPU seconds that it used between two times."""
         before, after = (next((s.cpu for s in reversed(self.samples) if s.time <= at), 0.0) for at in (since, until))
         return after - before
+
+    def live_heap(self) -> int | None:
+        """Bytes of the objects that its JVM still needs, after a full collection; None where Java came without `jcmd`."""
+        java = next(p for p in family(self._process.pid) if p.name() == "java")
+        try:
+            told = subprocess.run(["jcmd", str(java.pid), "GC.class_histogram"], capture_output=True, text=True, check=True).stdout
+        except FileNotFoundError:
+            return None
+        found = re.search(r"^Total\s+\d+\s+(\d+)", told, re.MULTILINE)
+        assert found is not None, told[-200:]
+        return int(found.group(1))
 
     def _sample(self) -> None:
         while not self._ended.wait(1.0):

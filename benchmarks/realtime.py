@@ -26,7 +26,7 @@ from rich.table import Table
 
 from benchmarks.followers import Follower
 from benchmarks.measure import DATA, RESULTS, save_to
-from benchmarks.streams import BIN, SOURCES, Stream, commits, newest, reached, realtime_table
+from benchmarks.streams import BIN, COLD, SOURCES, Stream, commits, newest, reached, realtime_table
 from examples.nexmark.generator import Nexmark
 from examples.nexmark.realtime import CONFIG, VIEW
 from examples.nexmark.writer import Writer, make_tables
@@ -64,6 +64,7 @@ class Bench:
         with follower:
             self._until(follower, lambda: bool(reached(lake)))
             started, ended, drained = self._run(follower, writer, lambda: reached(lake) == newest(lake))
+            live = follower.live_heap()
         lines = [json.loads(line) for line in (lake / "log.txt").read_text().splitlines() if line.startswith("{")]
         exact = self.eventual(lake).verify(VIEW).exact
         assert exact, f"{name}: the real-time table is not exact"
@@ -76,6 +77,7 @@ class Bench:
             "hit_rates": lines[-1]["hit_rates"],
             "failures": lines[-1]["failures"],
             "state_bytes": state,
+            "live_heap_bytes": [follower.live_at_first, live],
             "exact": exact,
         }
 
@@ -153,9 +155,12 @@ class Bench:
         """Write, then wait until the follower has drained: when writing began, when it ended, when the follower was done."""
         started = time.time()
         writer.start()
+        cold = started + min(COLD, writer.seconds / 2) - 2 * BIN
         while writer.is_alive():
             follower.alive()
             writer.join(0.5)
+            if follower.live_at_first is None and time.time() > cold:
+                follower.live_at_first = follower.live_heap() or 0
         if writer.written != writer.rate * writer.seconds:
             raise RuntimeError("the writer failed")
         ended = time.time()

@@ -16,7 +16,7 @@ from lake.stamp import Stamp
 SOURCES = ("auction", "bid")
 BIN = 10
 """Seconds of one point of a series."""
-_COLD = 60.0
+COLD = 60.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Stream:
     def summary(self, started: float, ended: float) -> dict[str, Any]:
         """Latency and backlog: after the cold first minute (of a run that lasts so long), and over time."""
         points = self.latencies()
-        warm = [seconds for at, seconds in points if at - started >= min(_COLD, (ended - started) / 2)]
+        warm = [seconds for at, seconds in points if at - started >= min(COLD, (ended - started) / 2)]
         bins: dict[int, list[float]] = {}
         for at, seconds in points:
             bins.setdefault(int((at - started) // BIN) * BIN, []).append(seconds)

@@ -27,6 +27,14 @@ WRITTEN = "spark.lakejoin.written"
 """What a session was made of (lake/written.py), where nobody but Lakejoin had a say in it."""
 _JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
+_FOR_SMALL_WORK = {
+    # G1, Java's default, works beside a refresh for a tenth of its CPU seconds, for the sake of short pauses that nobody waits for here.
+    r"-XX:\+Use\w+GC\b": "-XX:+UseParallelGC",
+    # Planning runs through a great deal of code, each piece of it some thousand times an hour: to optimise what is hardly warm never pays.
+    # Inner loops are found by their turns, and optimised as ever. Java's own numbers: 5000, 600, 15000.
+    r"-XX:[+-]?Tier": "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
+}
+"""What the JVM is told, by the options of a user's that leave it out (decisions 18 and 21)."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher, has started the JVM
 
 # Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
@@ -54,7 +62,7 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     written = {} if submitted or SparkContext._active_spark_context is not None else {WRITTEN: session_of(settings)}
     here = [] if submitted else class_path(resolved, spark_home())
     asked, logs = settings.get(_JAVA_OPTIONS, ""), f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
-    options = [_from_archive(asked) if here else "", collector(settings), logs, asked]
+    options = [_from_archive(asked) if here else "", java_options(settings), logs, asked]
     if here:
         settings = {**settings, _CLASS_PATH: os.pathsep.join(filter(None, [*here, settings.get(_CLASS_PATH)]))}
     settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: " ".join(filter(None, options))})}
@@ -75,14 +83,11 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     return session
 
 
-def collector(settings: Mapping[str, str]) -> str:
-    """The JVM's option for its garbage collector; empty where a user has chosen one, since a JVM of two does not start.
-
-    G1, Java's default, works beside a refresh for a tenth of its CPU seconds, for the sake of short pauses that nobody waits for here.
-    """
-    chosen = [defaults_text(), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
-    chosen += [settings.get(name, "") for name in (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions")]
-    return "" if re.search(r"-XX:\+Use\w+GC\b", " ".join(chosen)) else "-XX:+UseParallelGC"
+def java_options(settings: Mapping[str, str]) -> str:
+    """The JVM's options for its collector and its compilers, each unless a user has chosen: a JVM of two collectors does not start."""
+    said = [defaults_text(), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
+    chosen = " ".join([*said, *(settings.get(name, "") for name in (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions"))])
+    return " ".join(options for pattern, options in _FOR_SMALL_WORK.items() if not re.search(pattern, chosen))
 
 
 def _from_archive(options: str) -> str:

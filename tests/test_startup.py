@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from lake.preflight import artifact, class_archive, class_path
 from lake.scala import jvm_of
-from lake.session import collector
+from lake.session import java_options
 
 
 def test_only_what_spark_has_in_no_version_goes_onto_its_class_path(tmp_path: Path) -> None:
@@ -31,19 +31,23 @@ def test_only_what_spark_has_in_no_version_goes_onto_its_class_path(tmp_path: Pa
     assert artifact("delta-spark_4.2_2.13-4.4.0.jar") == "delta-spark_4.2_2.13"
 
 
-def test_a_collector_that_a_user_has_chosen_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JVM that is given two does not start."""
+def test_a_collector_and_a_compiler_that_a_user_has_chosen_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that is given two collectors does not start."""
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS"):
         monkeypatch.delenv(name, raising=False)
-    assert collector({"spark.driver.extraJavaOptions": "-XX:+UseStringDeduplication"}) == "-XX:+UseParallelGC"
-    assert collector({"spark.driver.extraJavaOptions": "-Da=b -XX:+UseG1GC"}) == ""
-    assert collector({"spark.driver.defaultJavaOptions": "-XX:+UseZGC"}) == ""
+    collector, *compilers = java_options({"spark.driver.extraJavaOptions": "-XX:+UseStringDeduplication"}).split()
+    assert collector == "-XX:+UseParallelGC"
+    assert len(compilers) == 3
+    assert java_options({"spark.driver.extraJavaOptions": "-Da=b -XX:+UseG1GC"}).split() == compilers
+    assert java_options({"spark.driver.defaultJavaOptions": "-XX:+UseZGC"}).split() == compilers
+    assert java_options({"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}) == collector
+    assert java_options({"spark.driver.defaultJavaOptions": "-XX:-TieredCompilation"}) == collector
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:+UseSerialGC\n")
-    assert collector({}) == ""
+    assert java_options({}).split() == compilers
     (tmp_path / "spark-defaults.conf").unlink()
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseShenandoahGC")
-    assert collector({}) == ""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseShenandoahGC -XX:Tier4InvocationThreshold=5000")
+    assert java_options({}) == ""
 
 
 def test_columns_look_for_no_class_in_the_jars(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
