@@ -14,6 +14,7 @@ from lake import Lakehouse
 from lake.errors import DefinitionError, TargetError
 from lake.realtime.run import RealtimePath
 from lake.relations import cache
+from lake.stamp import Stamp
 from tests.lakes import TestLake, multiset
 
 JOIN = "SELECT l.id, l.k, l.x, r.id AS rid, r.y FROM l JOIN r ON l.k = r.k"
@@ -237,7 +238,6 @@ def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: 
     import lake.realtime.upkeep as upkeep
 
     monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
-    monkeypatch.setattr(upkeep, "_TOO_MANY_FILES", 3)
     eventual = made(lake)
     for i in range(4):
         lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
@@ -269,6 +269,46 @@ def test_only_files_that_came_since_are_compacted(lake: TestLake, monkeypatch: p
         kept.keep(lambda: eventual.stamp("v"), idle=True)
         counts.append(log.head().files)
     assert counts == [1, 2, 1, 2, 3, 1, 2, 3]  # three at first; three that came beside the one that they became
+    assert_right(lake, eventual)
+
+
+def test_while_batches_wait_larger_files_are_compacted_at_some_turns_only(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lake.realtime.upkeep as upkeep
+
+    for name, value in {"_MANY_FILES": 2, "_TURNS": 3, "_OF_BATCHES": 1}.items():  # no file is so small
+        monkeypatch.setattr(upkeep, name, value)
+    eventual = made(lake)
+    eventual.refresh("v")
+    log = eventual.table_log("v")
+    assert log is not None
+    kept, counts = upkeep.Upkeep(lake.spark, log), []
+    for i in range(9):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
+        eventual.refresh("v")
+        kept.keep(lambda: eventual.stamp("v"), idle=i == 8)
+        counts.append(log.head().files)
+    assert counts == [2, 3, 4, 5, 1, 2, 3, 4, 1]  # looked at with 2, 4 and 6 files: the third time all become one; then, at rest, at once
+    assert_right(lake, eventual)
+
+
+def test_old_files_are_removed_at_last_though_batches_wait(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lake.realtime.upkeep as upkeep
+
+    eventual = made(lake)
+    lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
+    drained(eventual)
+    log, asked, now = eventual.table_log("v"), [], [0.0]
+    assert log is not None
+    kept = upkeep.Upkeep(lake.spark, log, clock=lambda: now[0])
+
+    def published() -> Stamp | None:
+        asked.append(now[0])
+        return eventual.stamp("v")
+
+    for hours, idle in ((0.5, True), (2, False), (2.1, True), (2.2, True), (8.2, False), (8.5, True), (10, True)):
+        now[0] = hours * 3_600
+        kept.keep(published, idle=idle)
+    assert [round(at / 3_600, 1) for at in asked] == [2.1, 8.2, 10.0]
     assert_right(lake, eventual)
 
 
@@ -307,7 +347,6 @@ def test_metrics_are_kept_beside_the_table(lake: TestLake, tmp_path: Path) -> No
 def test_progress_is_written_again_with_a_compaction(lake: TestLake) -> None:
     """The log is kept for a day: a table that rests for longer must not lose the commit that says where it is."""
     from lake.realtime.upkeep import Upkeep
-    from lake.stamp import Stamp
 
     eventual = made(lake)
     lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
