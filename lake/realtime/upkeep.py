@@ -18,8 +18,8 @@ from lake.deltalog import Log
 from lake.session import settings, vacuuming
 from lake.stamp import Stamp
 
-_MANY_FILES = 64
-"""Files that came since the last compaction."""
+_MANY_FILES, _TOO_MANY_FILES = 64, 128
+"""Files that came since the last compaction; the latter though batches wait."""
 _TURNS = 16
 """While batches wait, every so many compactions are of all small files."""
 _MANY_COMMITS = 50
@@ -56,7 +56,7 @@ class Upkeep:
         """
         head = self.log.head()
         cleaned, number = self.cleaned
-        many = head.files - self.settled >= _MANY_FILES
+        many = head.files - self.settled >= (_MANY_FILES if idle else _TOO_MANY_FILES)
         if idle and head.since_checkpoint >= _MANY_COMMITS:
             self.log.checkpoint(head)
         due = self.clock() - cleaned > (_CLEANED_EVERY if idle else _CLEANED_AT_LATEST)

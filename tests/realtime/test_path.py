@@ -238,6 +238,7 @@ def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: 
     import lake.realtime.upkeep as upkeep
 
     monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
+    monkeypatch.setattr(upkeep, "_TOO_MANY_FILES", 3)
     eventual = made(lake)
     for i in range(4):
         lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
@@ -275,7 +276,7 @@ def test_only_files_that_came_since_are_compacted(lake: TestLake, monkeypatch: p
 def test_while_batches_wait_larger_files_are_compacted_at_some_turns_only(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     import lake.realtime.upkeep as upkeep
 
-    for name, value in {"_MANY_FILES": 2, "_TURNS": 3, "_OF_BATCHES": 1}.items():  # no file is so small
+    for name, value in {"_MANY_FILES": 1, "_TOO_MANY_FILES": 2, "_TURNS": 3, "_OF_BATCHES": 1}.items():  # no file is so small
         monkeypatch.setattr(upkeep, name, value)
     eventual = made(lake)
     eventual.refresh("v")
