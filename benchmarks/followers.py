@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -32,12 +33,12 @@ class Sample:
 
 @dataclass
 class Follower:
-    """One process, its output in `log`; `samples`, a second apart, since it was started; `live_at_first`: its live heap early on."""
+    """One process, its output in `log`; `samples`, a second apart, since it was started; `live`: what `note_live_heap` found."""
 
     command: list[str]
     log: Path
     samples: list[Sample] = field(default_factory=list)
-    live_at_first: int | None = None
+    live: list[int] = field(default_factory=list)
 
     def __enter__(self) -> Follower:
         with self.log.open("w") as out:
@@ -70,16 +71,15 @@ class Follower:
         before, after = (next((s.cpu for s in reversed(self.samples) if s.time <= at), 0.0) for at in (since, until))
         return after - before
 
-    def live_heap(self) -> int | None:
-        """Bytes of the objects that its JVM still needs, after a full collection; None where Java came without `jcmd`."""
+    def note_live_heap(self) -> None:
+        """Note the bytes of the objects that its JVM still needs, after a full collection; nothing where Java came without `jcmd`."""
+        if shutil.which("jcmd") is None:
+            return
         java = next(p for p in family(self._process.pid) if p.name() == "java")
-        try:
-            told = subprocess.run(["jcmd", str(java.pid), "GC.class_histogram"], capture_output=True, text=True, check=True).stdout
-        except FileNotFoundError:
-            return None
+        told = subprocess.run(["jcmd", str(java.pid), "GC.class_histogram"], capture_output=True, text=True, check=True).stdout
         found = re.search(r"^Total\s+\d+\s+(\d+)", told, re.MULTILINE)
         assert found is not None, told[-200:]
-        return int(found.group(1))
+        self.live.append(int(found.group(1)))
 
     def _sample(self) -> None:
         while not self._ended.wait(1.0):

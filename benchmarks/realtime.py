@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -26,7 +27,7 @@ from rich.table import Table
 
 from benchmarks.followers import Follower
 from benchmarks.measure import DATA, RESULTS, save_to
-from benchmarks.streams import BIN, COLD, SOURCES, Stream, commits, newest, reached, realtime_table
+from benchmarks.streams import BIN, SOURCES, Stream, cold, commits, newest, reached, realtime_table
 from examples.nexmark.generator import Nexmark
 from examples.nexmark.realtime import CONFIG, VIEW
 from examples.nexmark.writer import Writer, make_tables
@@ -64,7 +65,6 @@ class Bench:
         with follower:
             self._until(follower, lambda: bool(reached(lake)))
             started, ended, drained = self._run(follower, writer, lambda: reached(lake) == newest(lake))
-            live = follower.live_heap()
         lines = [json.loads(line) for line in (lake / "log.txt").read_text().splitlines() if line.startswith("{")]
         exact = self.eventual(lake).verify(VIEW).exact
         assert exact, f"{name}: the real-time table is not exact"
@@ -77,7 +77,6 @@ class Bench:
             "hit_rates": lines[-1]["hit_rates"],
             "failures": lines[-1]["failures"],
             "state_bytes": state,
-            "live_heap_bytes": [follower.live_at_first, live],
             "exact": exact,
         }
 
@@ -155,17 +154,20 @@ class Bench:
         """Write, then wait until the follower has drained: when writing began, when it ended, when the follower was done."""
         started = time.time()
         writer.start()
-        cold = started + min(COLD, writer.seconds / 2) - 2 * BIN
+        early = started + cold(writer.seconds) - 2 * BIN
         while writer.is_alive():
             follower.alive()
             writer.join(0.5)
-            if follower.live_at_first is None and time.time() > cold:
-                follower.live_at_first = follower.live_heap() or 0
+            if time.time() > early:
+                follower.note_live_heap()
+                early = math.inf
         if writer.written != writer.rate * writer.seconds:
             raise RuntimeError("the writer failed")
         ended = time.time()
         Bench._until(follower, drained)
-        return started, ended, time.time()
+        done = time.time()
+        follower.note_live_heap()
+        return started, ended, done
 
     @staticmethod
     def _until(follower: Follower, reached: Callable[[], bool], seconds: float = 600.0) -> None:
@@ -191,6 +193,7 @@ class Bench:
             "memory_bytes": quantile([m for _, m in memory], 0.99),  # a JVM that forks is seen twice for a moment
             "memory_growth": statistics.median(last) / statistics.median(middle),
             "memory": [(round(at), m) for at, m in memory[::BIN]],
+            "live_heap_bytes": follower.live,
         }
 
     def _changes(self, lake: Path) -> int:

@@ -16,7 +16,12 @@ from lake.stamp import Stamp
 SOURCES = ("auction", "bid")
 BIN = 10
 """Seconds of one point of a series."""
-COLD = 60.0
+_COLD = 60.0
+
+
+def cold(seconds: float) -> float:
+    """For how many of the seconds of a run the follower's JVM is taken to be cold."""
+    return min(_COLD, seconds / 2)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class Stream:
     def summary(self, started: float, ended: float) -> dict[str, Any]:
         """Latency and backlog: after the cold first minute (of a run that lasts so long), and over time."""
         points = self.latencies()
-        warm = [seconds for at, seconds in points if at - started >= min(COLD, (ended - started) / 2)]
+        warm = [seconds for at, seconds in points if at - started >= cold(ended - started)]
         bins: dict[int, list[float]] = {}
         for at, seconds in points:
             bins.setdefault(int((at - started) // BIN) * BIN, []).append(seconds)
