@@ -1,14 +1,15 @@
-"""One transaction on a view's table: rows deleted by position, rows added, progress beside them, one commit.
+"""One transaction on a view's table: rows deleted by position, rows added, progress beside them, one commit; or files made one.
 
 The writing half of Delta's internals (deltalog.py reads). A MERGE finds the rows to change twice, rewrites whole rows to compare
 them, and takes a dozen Spark jobs for a handful of rows. A refresh already knows which rows go and which come, so that it needs
-one pruned scan for their positions, one deletion vector a file, and one file of new rows. Pinned with Delta 4.4.
+one pruned scan for their positions, one deletion vector a file, and one file of new rows. OPTIMIZE replays the log to find small files, in
+five jobs; who holds the head knows them. Pinned with Delta 4.4.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -61,23 +62,42 @@ class Transaction:
         with active(self._jvm, self._session):
             self._actions.addAll(self._scala.java_list(self._java.writeFiles(rows._jdf)))
 
+    def rewrite(self, paths: Collection[str]) -> None:
+        """Write the rows of some of the table's data files (FileAction.path) again, into one; no row changes."""
+        files = self._pinned.files_at(paths)
+        rows = self._pinned.rows_of(files).coalesce(1)
+        entries = self._jvm.java.util.ArrayList()
+        for file in files:
+            entries.add(file)
+        with active(self._jvm, self._session):
+            self._jvm.own_files.rewrite(self._java, rows._jdf, entries, self._actions)
+
     def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
         """Commit all with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
 
         Raises Delta's exceptions for concurrent modifications; nothing is then committed.
         """
-        setting = "spark.databricks.delta.commitInfo.userMetadata"
         now = int(time.time() * 1000)
-        progress = self._jvm.org.apache.spark.sql.delta.actions.SetTransaction(app_id, number, self._scala.some(now))
+        self._actions.add(self._jvm.org.apache.spark.sql.delta.actions.SetTransaction(app_id, number, self._scala.some(now)))
+        shown = {f"numTargetRows{name.capitalize()}": number for name, number in counts.items()}
+        numbers = {"operationNumSourceRows": sum(counts.values()), "numTargetRowsCopied": 0, **shown}
         nothing = self._scala.seq([])
-        merge = getattr(self._jvm, "org.apache.spark.sql.delta.DeltaOperations$Merge")
-        operation = merge(*[self._scala.none] * 4, *[nothing] * 3)
-        self._actions.add(progress)
+        self._commit("Merge", [self._scala.none] * 4 + [nothing] * 3, metadata, numbers)
+
+    def commit_rewritten(self, metadata: str) -> None:
+        """Commit files that were only rewritten, with metadata. Raises as `commit` does."""
+        nothing = self._scala.seq([])
+        self._commit("Optimize", [nothing, nothing, False, self._scala.none, False], metadata, {})
+
+    def _commit(self, operation: str, arguments: Collection[Java], metadata: str, numbers: Mapping[str, int]) -> None:
+        """`operation`, `arguments`: one of Delta's operations; `numbers`: its metrics."""
+        setting = "spark.databricks.delta.commitInfo.userMetadata"
+        made = getattr(self._jvm, f"org.apache.spark.sql.delta.DeltaOperations${operation}")(*arguments)
         with active(self._jvm, self._session):
-            self._count(counts)
+            self._count(numbers)
             self._log.spark.conf.set(setting, metadata)
             try:
-                self._java.commit(self._scala.immutable(self._actions), operation)
+                self._java.commit(self._scala.immutable(self._actions), made)
             finally:
                 self._log.spark.conf.unset(setting)
 
@@ -104,11 +124,10 @@ class Transaction:
         self._actions.add(both._1())
         self._actions.add(both._2())
 
-    def _count(self, counts: Mapping[str, int]) -> None:
+    def _count(self, numbers: Mapping[str, int]) -> None:
         create = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric
-        shown = {f"numTargetRows{name.capitalize()}": number for name, number in counts.items()}
         metrics = self._jvm.java.util.HashMap()
-        for name, number in {"operationNumSourceRows": sum(counts.values()), "numTargetRowsCopied": 0, **shown}.items():
+        for name, number in numbers.items():
             metric = create(self._log.spark._jsparkSession.sparkContext(), name)
             metric.set(number)
             metrics.put(name, metric)

@@ -232,6 +232,11 @@ class Pinned:
         """What the log says of each data file."""
         return [file_action(add) for add in self._listed[1]]
 
+    def files_at(self, paths: Collection[str]) -> list[Java]:
+        """The log's entries of some of `data_files`, by their paths."""
+        files, said = self._listed
+        return [files.get(i) for i, add in enumerate(said) if add["path"] in paths]
+
     @property
     def listed(self) -> Java | None:
         """The log's entries of all files, as a list in the JVM; None where they are many."""

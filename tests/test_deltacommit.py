@@ -1,9 +1,11 @@
-"""Rows deleted by position, against Delta's own DELETE of the same rows."""
+"""Rows deleted by position, against Delta's own DELETE of the same rows; files made one, against the rows that they held."""
 
 from __future__ import annotations
 
 import pytest
 from deltalake import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from lake.deltacommit import FILE, POSITION, Transaction, with_positions
@@ -39,3 +41,57 @@ def test_rows_go_by_position_as_delta_deletes_them(lake: TestLake, mapping: str)
         assert left.files == len(expected.select(F.input_file_name()).distinct().collect())
         if mapping == "none" and left.files:
             assert DeltaTable(lake.path("own")).version() == left.version.number  # another reader opens what was written
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_rewritten_files_hold_the_same_rows(lake: TestLake, mapping: str) -> None:
+    """Nulls, equal rows, a name with a dot, and deletion vectors in both the files that are rewritten and the one that stays."""
+    columns = "id", "IF(id % 5 = 0, NULL, id % 7) AS `a.b`", "array(id, NULL) AS c", "DATE'0031-01-01' AS d"
+    feed = {"delta.enableChangeDataFeed": str(mapping == "none").lower()}  # Delta writes no table with both at once
+    options = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": mapping, **feed}
+    rows = lake.spark.range(0, 400, 1, 4).selectExpr(*columns)
+    rows.union(rows.where("id % 3 = 0")).write.format("delta").options(**options).save(lake.path("t"))
+    lake.tables["t"] = {"path": "t"}
+    lake.sql("DELETE FROM {t} WHERE id % 10 IN (3, 6)")
+    log = Table("t", lake.path("t"), None).log(lake.spark)
+    before = log.head()
+    held, files = multiset(before.rows()), before.data_files()
+    stays = max(files, key=lambda file: file.bytes).path
+    transaction = Transaction(before)
+    transaction.rewrite({file.path for file in files} - {stays})
+    transaction.commit_rewritten('{"said": "again"}')
+    after = log.head()
+    assert multiset(after.rows()) == held
+    assert (after.files, after.count) == (2, sum(held.values()))
+    assert stays in {file.path for file in after.data_files()}
+    [commit] = log.commits(before.version.number, after.version.number)
+    assert (commit.operation, commit.user_metadata, commit.changes_data) == ("OPTIMIZE", '{"said": "again"}', False)
+    assert {file.path for file in commit.rearranged if not file.added} == {file.path for file in files} - {stays}
+    if mapping == "none":
+        fed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", after.version.number)
+        assert fed.load(lake.path("t")).isEmpty()
+    lake.sql("DELETE FROM {t} WHERE id > 200")  # in the file that was written, whose positions are new
+    assert multiset(log.head().rows()) == multiset(before.rows().where("id <= 200"))
+    if mapping == "none":
+        assert DeltaTable(lake.path("t")).version() == log.head().version.number
+
+
+def test_a_rewrite_fails_where_its_rows_changed_meanwhile_or_an_application_committed(lake: TestLake) -> None:
+    lake.spark.range(0, 30, 1, 3).write.format("delta").option("delta.enableDeletionVectors", "true").save(lake.path("t"))
+    lake.tables["t"] = {"path": "t"}
+    log = Table("t", lake.path("t"), None).log(lake.spark)
+    for meanwhile in ("deleted", "committed"):
+        head = log.head()
+        transaction, other = Transaction(head), Transaction(head)
+        transaction.newest("app")
+        transaction.rewrite({file.path for file in head.data_files()})
+        if meanwhile == "deleted":
+            lake.sql("DELETE FROM {t} WHERE id = 5")
+        else:
+            other.commit("app", 7, "{}", {})
+        kept = log.head().version.number
+        with pytest.raises((Py4JJavaError, PySparkException)) as raised:
+            transaction.commit_rewritten("{}")
+        assert "oncurrent" in str(raised.value) or "CONCURRENT" in str(raised.value)
+        assert log.head().version.number == kept
+    assert log.head().count == 29

@@ -1,10 +1,14 @@
 package lakejoin;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.Action;
+import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -13,7 +17,7 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
-/** Frames over some files of a Delta table's version (lake/deltalog.py). */
+/** Frames over some files of a Delta table's version (lake/deltalog.py), and one file in the place of some (lake/deltacommit.py). */
 public final class Files {
   /** The rows of some files (AddFile actions, with their deletion vectors), in a session, by the schema of a snapshot. */
   public Dataset rows(SparkSession session, DeltaLog log, Snapshot snapshot, Seq files) {
@@ -23,6 +27,20 @@ public final class Files {
     Chosen chosen = new Chosen(session, log, snapshot, files);
     return session.baseRelationToDataFrame(new HadoopFsRelation(chosen, delta.partitionSchema(), delta.dataSchema(), delta.bucketSpec(),
         delta.fileFormat(), delta.options(), session));
+  }
+
+  /** Write rows and add to `actions` that their files come in the place of those that hold the rows now (AddFile actions). */
+  public void rewrite(OptimisticTransaction transaction, Dataset rows, List files, List actions) {
+    long now = System.currentTimeMillis();
+    for (Object file : files) actions.add(((AddFile) file).removeWithTimestamp(now, false));
+    for (Object file : Sequences.list(transaction.writeFiles(rows, Option.empty(), true, Sequences.seq(new ArrayList()))))
+      actions.add(withoutChange((AddFile) file));
+  }
+
+  private static AddFile withoutChange(AddFile file) {
+    return file.copy(file.path(), file.partitionValues(), file.size(), file.modificationTime(), false, file.stats(), file.tags(),
+        file.deletionVector(), file.baseRowId(), file.defaultRowCommitVersion(), file.clusteringProvider(), file.backReference(),
+        file.amtPassthrough());
   }
 
   /** The next of some commits: its version and its actions as JSON, a line each; null after the last. */
