@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from lake.config import HIDDEN_PREFIX
 from lake.deltalog import MOST_NAMES, Pinned
 from lake.scala import Java, active
+from lake.session import settings
 
 FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
 
@@ -66,11 +67,8 @@ class Transaction:
         """Write the rows of some of the table's data files (FileAction.path) again, into one; no row changes."""
         files = self._pinned.files_at(paths)
         rows = self._pinned.rows_of(files).coalesce(1)
-        entries = self._jvm.java.util.ArrayList()
-        for file in files:
-            entries.add(file)
         with active(self._jvm, self._session):
-            self._jvm.own_files.rewrite(self._java, rows._jdf, entries, self._actions)
+            self._jvm.own_files.rewrite(self._java, rows._jdf, self._scala.seq(files), self._actions)
 
     def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
         """Commit all with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
@@ -91,15 +89,11 @@ class Transaction:
 
     def _commit(self, operation: str, arguments: Collection[Java], metadata: str, numbers: Mapping[str, int]) -> None:
         """`operation`, `arguments`: one of Delta's operations; `numbers`: its metrics."""
-        setting = "spark.databricks.delta.commitInfo.userMetadata"
         made = getattr(self._jvm, f"org.apache.spark.sql.delta.DeltaOperations${operation}")(*arguments)
-        with active(self._jvm, self._session):
+        said = settings(self._log.spark, {"spark.databricks.delta.commitInfo.userMetadata": metadata})
+        with active(self._jvm, self._session), said:
             self._count(numbers)
-            self._log.spark.conf.set(setting, metadata)
-            try:
-                self._java.commit(self._scala.immutable(self._actions), made)
-            finally:
-                self._log.spark.conf.unset(setting)
+            self._java.commit(self._scala.immutable(self._actions), made)
 
     def _touched(self, positions: DataFrame) -> list[Java]:
         """Delta's own records of the files that some rows lie in, each with its new deletion vector."""

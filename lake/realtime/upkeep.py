@@ -2,7 +2,7 @@
 
 Neither compaction nor the removal of old files changes rows. Their commits carry the newest stamp again: the log is kept for a day only.
 Only small files are compacted, however large the table: those of batches, into files that are left alone for sixteen times, so that each
-row is rewritten a few times only, and a batch that comes meanwhile waits for less than another batch would take.
+row is rewritten a few times only, and a batch that comes meanwhile seldom waits for more than their rows.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ public final class Files {
   }
 
   /** Write rows and add to `actions` that their files come in the place of those that hold the rows now (AddFile actions). */
-  public void rewrite(OptimisticTransaction transaction, Dataset rows, List files, List actions) {
+  public void rewrite(OptimisticTransaction transaction, Dataset rows, Seq files, List actions) {
     long now = System.currentTimeMillis();
-    for (Object file : files) actions.add(((AddFile) file).removeWithTimestamp(now, false));
+    for (Object file : Sequences.list(files)) actions.add(((AddFile) file).removeWithTimestamp(now, false));
     for (Object file : Sequences.list(transaction.writeFiles(rows, Option.empty(), true, Sequences.seq(new ArrayList()))))
       actions.add(withoutChange((AddFile) file));
   }
