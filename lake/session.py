@@ -128,6 +128,8 @@ def own_session(spark: SparkSession) -> SparkSession:
     own = SparkSession(spark.sparkContext, clone)
     own.conf.set(_LEAVES, "1")  # rows on the driver: one task, and no shuffle to group them
     own.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # what is kept for a refresh is read a few times, and soon
+    if own.conf.get(_CHECKSUMS, None) is None:
+        own.conf.set(_CHECKSUMS, f"org.apache.spark.sql.execution.streaming.checkpointing.{_BY_FILE_SYSTEM}")
     return own
 
 
@@ -137,6 +139,8 @@ _FEW = {
     "spark.sql.shuffle.partitions": "2",
 }
 _LEAVES = "spark.sql.leafNodeDefaultParallelism"
+# Delta writes a version's checksum as Spark's streams write theirs: by Hadoop's FileContext, which starts eight processes on a local disk
+_CHECKSUMS, _BY_FILE_SYSTEM = "spark.sql.streaming.checkpointFileManagerClass", "FileSystemBasedCheckpointFileManager"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
-from lake.scala import values_of
+from lake.scala import jvm_of, values_of
 from lake.session import few_changes, own_session
 from lake.tables import Table
 from tests.lakes import multiset
@@ -125,3 +125,34 @@ def test_long_answers_do_not_wait_for_receipts(own: SparkSession) -> None:
     thread.join()
     assert len(found) > 1
     assert all(found)
+
+
+@pytest.mark.parametrize("mode", ["0640", "0444", "0755", "1777"])
+def test_local_files_get_the_permissions_that_hadoop_gives_them(own: SparkSession, mode: str, tmp_path: Any) -> None:
+    jvm = jvm_of(own)
+    hadoop = jvm.org.apache.hadoop
+    conf = own.sparkContext._jsc.hadoopConfiguration()
+    ours = hadoop.fs.FileSystem.get(jvm.java.net.URI.create("file:///"), conf).getRaw()
+    plain = hadoop.fs.RawLocalFileSystem()
+    plain.initialize(jvm.java.net.URI.create("file:///"), conf)
+    assert ours.getClass().getName() == "lakejoin.LocalFiles"
+    modes = []
+    for name, files in (("ours", ours), ("plain", plain)):
+        made, folder = tmp_path / name, tmp_path / f"{name} folder"
+        files.create(hadoop.fs.Path(str(made))).close()
+        files.mkdirs(hadoop.fs.Path(str(folder)))
+        before = made.stat().st_mode
+        for path in (made, folder):
+            files.setPermission(hadoop.fs.Path(str(path)), hadoop.fs.permission.FsPermission(mode))
+        modes.append((before, made.stat().st_mode, folder.stat().st_mode))
+    assert modes[0] == modes[1]
+    assert modes[0][1] & 0o7777 == int(mode, 8)
+
+
+def test_another_way_to_local_files_that_somebody_chose_stays(own: SparkSession) -> None:
+    jvm = jvm_of(own)
+    conf, local = jvm.org.apache.hadoop.conf.Configuration(own.sparkContext._jsc.hadoopConfiguration()), jvm.java.net.URI.create("file:///")
+    conf.set("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
+    conf.set("fs.file.impl.disable.cache", "true")
+    jvm.own("LocalFiles").install(conf)
+    assert jvm.org.apache.hadoop.fs.FileSystem.get(local, conf).getClass().getName() == "org.apache.hadoop.fs.RawLocalFileSystem"

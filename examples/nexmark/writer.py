@@ -13,16 +13,29 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from examples.nexmark.generator import Nexmark
 
+_LOT = 2_000
+"""Auctions of one partition of the bids: half a minute's at 1,000 events a second."""
+
 
 def make_tables(spark: SparkSession, stream: Nexmark, events: int, root: Path) -> None:
-    """The tables before the stream begins, in folders of `root`. Without deletion vectors: delta-rs has none."""
-    for table in ("person", "auction", "bid"):
-        rows = getattr(stream, table)(spark, 0, events)
-        rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(root / table))
+    """The tables before the stream begins, in folders of `root`. Without deletion vectors: delta-rs has none.
+
+    Bids are kept by `lot`, some auctions each, so that a second's bids rewrite the files of the newest auctions only.
+    """
+    tables = {"person": stream.person(spark, 0, events), "auction": stream.auction(spark, 0, events)}
+    writers = {name: rows.write for name, rows in tables.items()}
+    writers["bid"] = _in_lots(stream.bid(spark, 0, events)).write.partitionBy("lot")
+    for name, writer in writers.items():
+        writer.format("delta").option("delta.enableChangeDataFeed", "true").save(str(root / name))
+
+
+def _in_lots(bids: DataFrame) -> DataFrame:
+    return bids.withColumn("lot", F.floor(F.col("auction") / _LOT))
 
 
 class Writer(threading.Thread):
@@ -39,7 +52,7 @@ class Writer(threading.Thread):
     def prepare(self, spark: SparkSession) -> None:
         """Generate all events, so that writing takes no Spark."""
         last = self._first + self.rate * self.seconds
-        self._events = {"bid": self._stream.bids_by_second(spark, self._first, last, self.rate).toArrow()}
+        self._events = {"bid": _in_lots(self._stream.bids_by_second(spark, self._first, last, self.rate)).toArrow()}
         for table in ("person", "auction"):
             events = getattr(self._stream, table)(spark, self._first, last)
             self._events[table] = events.withColumn("second", self._stream.second(self._first, self.rate)).toArrow()
@@ -57,9 +70,11 @@ class Writer(threading.Thread):
         """The commits of one second."""
         for table in ("person", "auction"):
             write_deltalake(self._path(table), self._of(table, second), mode="append")
-        on = "t.auction = s.auction AND t.bidder = s.bidder"
-        merge = DeltaTable(self._path("bid")).merge(self._of("bid", second), on, source_alias="s", target_alias="t")
-        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        bids = self._of("bid", second)
+        on = f"t.lot >= {pc.min(bids['lot'])} AND t.lot = s.lot AND t.auction = s.auction AND t.bidder = s.bidder"
+        if bids:
+            merge = DeltaTable(self._path("bid")).merge(bids, on, source_alias="s", target_alias="t")
+            merge.when_matched_update_all().when_not_matched_insert_all().execute()
         DeltaTable(self._path("auction")).update(updates={"reserve": "reserve + 1"}, predicate=f"id % 997 = {second % 997}")
         if second % 5 == 4:
             DeltaTable(self._path("bid")).delete(f"bidder % 211 = {second % 211} AND auction % 7 = 3")

@@ -1,0 +1,41 @@
+package lakejoin;
+
+import java.io.IOException;
+import java.lang.reflect.Field;
+import java.net.URI;
+import java.nio.file.FileSystems;
+import java.nio.file.Files;
+import java.nio.file.attribute.PosixFilePermissions;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FilterFileSystem;
+import org.apache.hadoop.fs.LocalFileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.io.nativeio.NativeIO;
+
+/** Hadoop's local files, with permissions set by Java: without its native code Hadoop starts a process (chmod) for each file that it makes. */
+public final class LocalFiles extends RawLocalFileSystem {
+  private static final URI LOCAL = URI.create("file:///");
+
+  public void setPermission(Path path, FsPermission permission) throws IOException {
+    if (permission.getStickyBit()) {
+      super.setPermission(path, permission);
+      return;
+    }
+    String text = permission.getUserAction().SYMBOL + permission.getGroupAction().SYMBOL + permission.getOtherAction().SYMBOL;
+    Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(text));
+  }
+
+  /** Have this JVM's local files made so from now on, unless somebody has chosen another way, or Hadoop needs no process for it. */
+  public void install(Configuration conf) throws Exception {
+    FileSystem found = FileSystem.get(LOCAL, conf);
+    boolean plain = found instanceof LocalFileSystem && ((LocalFileSystem) found).getRaw().getClass() == RawLocalFileSystem.class;
+    if (!plain || NativeIO.isAvailable() || !FileSystems.getDefault().supportedFileAttributeViews().contains("posix")) return;
+    initialize(LOCAL, conf);
+    Field below = FilterFileSystem.class.getDeclaredField("fs");
+    below.setAccessible(true);
+    below.set(found, this);
+  }
+}
