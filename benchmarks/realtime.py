@@ -1,8 +1,9 @@
 """make bench-realtime: Nexmark's q20 followed in real time while it is written, measured from outside.
 
-Each case has a lake of its own, a copy of the same base, a writer (this process, by delta-rs) and one follower (another process): the
-real-time path at 1,000 events a second for ten minutes; the same for two minutes with its cache on and off; at higher rates; and Spark's
-own stream-stream join on the same stream. Latency is taken from the logs: of each commit of a source, how long until a commit of the
+Each case has a lake of its own, a copy of the same base, and one follower, a process of its own. The writer's commits (by delta-rs) are
+recorded before, and put there second by second (benchmarks/replay.py); with `--live` they are written beside the follower, on the same
+cores. The cases: 1,000 events a second for ten minutes; for two minutes with the cache on and off; higher rates; and Spark's own
+stream-stream join on the same stream. Latency is taken from the logs: of each commit of a source, how long until a commit of the
 view was there that had processed it. The first minute, while the follower's JVM is cold, is told apart. Afterwards every lake's real-time
 table is verified. Results go to benchmarks/results/realtime.json after each case; `python -m benchmarks.plots` draws them.
 """
@@ -27,6 +28,7 @@ from rich.table import Table
 
 from benchmarks.followers import Follower
 from benchmarks.measure import DATA, RESULTS, save_to
+from benchmarks.replay import Replay
 from benchmarks.streams import BIN, SOURCES, Stream, cold, commits, newest, reached, realtime_table
 from examples.nexmark.generator import Nexmark
 from examples.nexmark.realtime import CONFIG, VIEW
@@ -46,9 +48,9 @@ CASES = ("steady", "cache", "rates", "stream_join", "day")
 class Bench:
     """The base lake: events, the view built. Each case gets a copy."""
 
-    def __init__(self, events: int, seed: int) -> None:
+    def __init__(self, events: int, seed: int, live: bool = False) -> None:
         shutil.rmtree(_ROOT, ignore_errors=True)
-        self.events, self.stream = events, Nexmark(seed=seed)
+        self.events, self.stream, self.live = events, Nexmark(seed=seed), live
         base = _ROOT / "base"
         lake = open_lake({**self._config(base), "spark": {"spark.driver.memory": "2g"}})
         self.spark = lake.spark
@@ -61,7 +63,7 @@ class Bench:
         follower = Follower(
             [sys.executable, "-m", "lake.cli", "--config", str(lake / "lakejoin.yml"), "realtime", VIEW, "--json"], lake / "log.txt"
         )
-        writer = self._writer(lake, rate, seconds)
+        writer = self._stream(lake, rate, seconds)
         with follower:
             self._until(follower, lambda: bool(reached(lake)))
             started, ended, drained = self._run(follower, writer, lambda: reached(lake) == newest(lake))
@@ -86,7 +88,7 @@ class Bench:
         checkpoint = lake / "checkpoint"
         places = [str(lake), str(checkpoint), str(lake / "joined")]
         follower = Follower([sys.executable, "-m", "benchmarks.streamjoin", *places], lake / "log.txt")
-        writer = self._writer(lake, rate, seconds)
+        writer = self._stream(lake, rate, seconds)
         with follower:
             self._until(follower, lambda: _read(checkpoint, lake))
             started, ended, drained = self._run(follower, writer, lambda: _read(checkpoint, lake))
@@ -149,8 +151,16 @@ class Bench:
         writer.prepare(self.spark)
         return writer
 
+    def _stream(self, lake: Path, rate: int, seconds: int) -> Writer | Replay:
+        """What puts the stream there, ready to start."""
+        if self.live:
+            return self._writer(lake, rate, seconds)
+        replay = Replay(Writer(lake, self.stream, self.events, rate, seconds))
+        replay.record(self.spark)
+        return replay
+
     @staticmethod
-    def _run(follower: Follower, writer: Writer, drained: Callable[[], bool]) -> tuple[float, float, float]:
+    def _run(follower: Follower, writer: Writer | Replay, drained: Callable[[], bool]) -> tuple[float, float, float]:
         """Write, then wait until the follower has drained: when writing began, when it ended, when the follower was done."""
         started = time.time()
         writer.start()
@@ -177,7 +187,9 @@ class Bench:
                 raise TimeoutError(f"{' '.join(follower.command)} has not drained within {seconds:.0f} s")
             follower.alive(0.5)
 
-    def _watched(self, lake: Path, follower: Follower, writer: Writer, started: float, ended: float, drained: float) -> dict[str, Any]:
+    def _watched(
+        self, lake: Path, follower: Follower, writer: Writer | Replay, started: float, ended: float, drained: float
+    ) -> dict[str, Any]:
         """What can be said of any follower."""
         changes, cpu = self._changes(lake), follower.cpu(started, drained)
         memory = [(s.time - started, s.memory) for s in follower.samples if started <= s.time <= ended]
@@ -255,14 +267,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rates", type=int, nargs="*", default=[2_000, 4_000, 8_000])
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--live", action="store_true", help="Write beside the follower, on the same cores, instead of before")
     parser.add_argument("--out", type=Path, default=RESULTS / "realtime.json")
     options = parser.parse_args(arguments)
-    console, bench = Console(), Bench(options.events, options.seed)
+    console, bench = Console(), Bench(options.events, options.seed, options.live)
     results: dict[str, dict[str, Any]] = {}
     for name, run in cases(bench, options):
         console.print(f"{name} ...")
         results[name] = run()
-        save_to(options.out, {"events": options.events, "seed": options.seed, "results": results})
+        save_to(options.out, {"events": options.events, "seed": options.seed, "live": options.live, "results": results})
     show(console, results)
     return 0
 

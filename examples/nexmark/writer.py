@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from examples.nexmark.generator import Nexmark
 
+TABLES = ("person", "auction", "bid")
 _LOT = 2_000
 """Auctions of one partition of the bids: half a minute's at 1,000 events a second."""
 

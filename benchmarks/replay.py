@@ -1,0 +1,64 @@
+"""What a writer writes, recorded commit by commit, and put there again at its times: the work of a producer is then not done beside what is
+measured, on the same two cores."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from examples.nexmark.writer import TABLES, Writer
+
+
+class Replay(threading.Thread):
+    """The same commits as the writer's, each second's at its beginning. `writer`: of a lake that nobody else writes to, not started."""
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(name="replay", daemon=True)
+        self.root, self.rate, self.seconds = writer.root, writer.rate, writer.seconds
+        self.written = 0
+        self._writer, self._recorded = writer, writer.root.with_name(f"{writer.root.name} recorded")
+        self._files: list[list[tuple[Path, bytes]]] = []
+
+    def record(self, spark: SparkSession) -> None:
+        """Write all seconds, as fast as it goes, into a copy of the tables, and put the data files where no commit names them yet."""
+        for table in TABLES:
+            shutil.copytree(self.root / table, self._recorded / table)
+        self._writer.root = self._recorded
+        self._writer.prepare(spark)
+        seen = self._log()
+        for second in range(self.seconds):
+            self._writer.write(second)
+            log = self._log()
+            self._files.append([(file, file.read_bytes()) for file in sorted(log, key=_order) if seen.get(file) != log[file]])
+            seen = log
+        for file in self._recorded.rglob("*.parquet"):
+            there = self.root / file.relative_to(self._recorded)
+            if "_delta_log" not in file.parts and not there.exists():
+                there.parent.mkdir(parents=True, exist_ok=True)
+                os.link(file, there)
+
+    def run(self) -> None:
+        started = time.monotonic()
+        for second, files in enumerate(self._files):
+            for file, text in files:
+                there = self.root / file.relative_to(self._recorded)
+                part = there.with_name(f".{there.name}.part")
+                part.write_bytes(text)
+                part.rename(there)
+            self.written += self.rate
+            time.sleep(max(0.0, started + second + 1 - time.monotonic()))
+
+    def _log(self) -> dict[Path, int]:
+        """The files of the tables' logs, and when each was written."""
+        folders = [self._recorded / table / "_delta_log" for table in TABLES]
+        return {file: file.stat().st_mtime_ns for folder in folders for file in folder.iterdir() if file.is_file()}
+
+
+def _order(file: Path) -> tuple[bool, int]:
+    """As they were written; what says which checkpoint is the last one comes after that checkpoint."""
+    return file.name == "_last_checkpoint", file.stat().st_mtime_ns
