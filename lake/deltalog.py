@@ -348,8 +348,8 @@ class Log:
 
     def commits(self, since: int, until: int) -> Iterator[Commit]:
         """The commits since+1..until, oldest first. Raises where one is no longer there."""
-        changes = self.java.getChanges(since + 1, until, self.scala.none, True)
-        while (said := self.jvm.own_files.commit(changes)) is not None:
+        commits = self.jvm.own_commits.between(self.java, since + 1, until)
+        while (said := self.jvm.own_commits.next(commits)) is not None:
             number, *actions = said.split("\n")  # JSON may hold other ends of a line
             yield _commit(int(number), map(json.loads, actions))
 

@@ -62,7 +62,7 @@ class State:
             followed = self._tried(lambda: self._followed(before))
             if followed is not None:
                 return self._keep(place, followed)
-        found = self.log.update(False, self.scala.none, self.scala.none)
+        found = self._tried(self._held) or self.log.update(False, self.scala.none, self.scala.none)
         noted = _notes_files(found) or _files(found) > MOST_FILES
         with _lock:
             if before is not None and before.found.equals(found):
@@ -73,8 +73,16 @@ class State:
                 return found
             return self._keep(place, now)
 
+    def _held(self) -> Java | None:
+        """The snapshot that Delta has, where no commit came after it: to ask Delta is to list the log."""
+        held = self.log.unsafeVolatileSnapshot()
+        if not _notes_files(held) or held.tableCommitCoordinatorClientOpt().isDefined():
+            return None
+        segment = held.logSegment()
+        return held if segment.equals(self.jvm.own_commits.following(self.log, segment)) else None
+
     @staticmethod
-    def _tried(derive: Callable[[], _Known | None]) -> _Known | None:
+    def _tried(derive: Callable[[], Any]) -> Any:
         """What is derived; None where a commit is gone, or Delta refuses: it replays the log when it is asked."""
         with suppress(Py4JJavaError):
             return derive()
@@ -93,11 +101,13 @@ class State:
         if before is None or not _notes_files(before.used) or before.used.tableCommitCoordinatorClientOpt().isDefined():
             return None
         none = self.scala.none
-        with active(self.jvm, self.spark):
-            segments = self.log.createLogSegment(none, self.scala.some(before.used.checkpointProvider()), none, none, none)
-        if not segments.isDefined():
-            return None
-        segment = segments.get()
+        segment = self.jvm.own_commits.following(self.log, before.used.logSegment())
+        if segment is None:
+            with active(self.jvm, self.spark):
+                segments = self.log.createLogSegment(none, self.scala.some(before.used.checkpointProvider()), none, none, none)
+            if not segments.isDefined():
+                return None
+            segment = segments.get()
         if segment.equals(before.used.logSegment()):
             return before
         version = int(segment.version())
@@ -134,10 +144,10 @@ class State:
 
     def _commits(self, since: int, until: int) -> list[tuple[int, Java, int]]:
         """(version, actions, a number that tells what they say) of the commits since+1..until."""
-        changes = self.log.getChanges(since + 1, until, self.scala.none, True)
+        commits = self.jvm.own_commits.between(self.log, since + 1, until)
         found = []
-        while changes.hasNext():
-            pair = changes.next()
+        while commits.hasNext():
+            pair = commits.next()
             found.append((int(pair._1()), pair._2(), int(pair._2().hashCode())))
         return found
 

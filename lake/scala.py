@@ -46,6 +46,11 @@ class Jvm:
         return self.own("Files")
 
     @cached_property
+    def own_commits(self) -> Java:
+        """A log's commits."""
+        return self.own("Commits")
+
+    @cached_property
     def own_changes(self) -> Java:
         """Rows that came and went."""
         return self.own("Changes")

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lake.deltalog import Log, Pinned
@@ -65,9 +66,9 @@ def test_each_version_is_what_the_log_says(spark: SparkSession, tmp_path: Path) 
     for step in STEPS:
         step(path, spark)
         pinned = log.head()
+        assert log.head().snapshot.equals(pinned.snapshot)
         seen.append(derived(pinned))
         assert_same(spark, path, pinned)
-        assert log.head().snapshot.equals(pinned.snapshot)
     assert sum(seen) >= len(STEPS) - 2, seen
 
 
@@ -134,3 +135,40 @@ def test_more_files_than_spark_notes_are_derived_too(spark: SparkSession, tmp_pa
         pinned = log.head()
         assert derived(pinned)
         assert_same(spark, path, pinned)
+
+
+def test_what_is_found_by_the_names_of_commits_is_what_delta_finds_by_listing_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(tmp_path / "t")
+    log = Log(spark, path)
+    none, commits = log.scala.none, log.jvm.own_commits
+
+    def listed() -> Any:
+        return log.java.update(False, none, none).logSegment()
+
+    def told(segment: Any) -> tuple[Any, ...]:
+        return int(segment.version()), segment.lastCommitFileModificationTimestamp(), str(segment.deltas().lastOption().toString())
+
+    def said(found: Any) -> list[str]:
+        return list(iter(lambda: commits.next(found), None))
+
+    segment, went_on = listed(), 0
+    for step in STEPS:
+        assert segment.deltas().isEmpty() or commits.following(log.java, segment).equals(segment)
+        step(path, spark)
+        followed, now = commits.following(log.java, segment), listed()
+        if not now.deltas().isEmpty() and not segment.deltas().isEmpty():
+            assert told(followed) == told(now)
+            went_on += not followed.equals(segment)
+        segment = now
+    assert went_on >= len(STEPS) - 4
+    last = int(segment.version())
+    assert said(commits.between(log.java, 0, last)) == said(log.java.getChanges(0, last, none, True))
+    assert len(said(commits.between(log.java, 3, last + 5))) == last - 2
+    (tmp_path / "t" / "_delta_log" / f"{4:020d}.json").unlink()
+    with pytest.raises(Py4JJavaError, match="DELTA_MISSING_FILES_UNEXPECTED_VERSION"):
+        said(commits.between(log.java, 3, last))
+    shutil.rmtree(path)
+    assert commits.following(log.java, segment) is None
+    for _ in range(last + 2):
+        write_deltalake(path, rows((1, 1)), mode="append")
+    assert commits.following(log.java, segment) is None

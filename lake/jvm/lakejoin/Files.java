@@ -7,14 +7,11 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.Snapshot;
-import org.apache.spark.sql.delta.actions.Action;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Option;
-import scala.Tuple2;
-import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
 /** Frames over some files of a Delta table's version (lake/deltalog.py), and one file in the place of some (lake/deltacommit.py). */
@@ -41,15 +38,6 @@ public final class Files {
     return file.copy(file.path(), file.partitionValues(), file.size(), file.modificationTime(), false, file.stats(), file.tags(),
         file.deletionVector(), file.baseRowId(), file.defaultRowCommitVersion(), file.clusteringProvider(), file.backReference(),
         file.amtPassthrough());
-  }
-
-  /** The next of some commits: its version and its actions as JSON, a line each; null after the last. */
-  public String commit(Iterator commits) {
-    if (!commits.hasNext()) return null;
-    Tuple2 next = (Tuple2) commits.next();
-    StringBuilder said = new StringBuilder(String.valueOf(next._1()));
-    for (Object action : Sequences.list((Seq) next._2())) said.append('\n').append(((Action) action).json());
-    return said.toString();
   }
 
   /** Delta's index of given files, but that it does not make a Dataset of them, and filter it, to give them back. */

@@ -1,0 +1,92 @@
+package lakejoin;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.LogSegment;
+import org.apache.spark.sql.delta.actions.Action;
+import org.apache.spark.sql.delta.actions.Action$;
+import org.apache.spark.sql.delta.util.FileNames;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+
+/** A log's commits (lake/deltalog.py). Delta lists the whole log to find some, which grows with the table's age; their files' names are known. */
+public final class Commits {
+  private static final int FEW = 100, MOST = 128; // delta-rs makes a checkpoint every 100 commits, Delta every ten
+
+  /** The commits first..last as DeltaLog.getChanges gives them. Raises as it does where one is no longer there. */
+  public Iterator between(DeltaLog log, long first, long last) {
+    if (last - first < FEW) {
+      try {
+        return byName(log, first, last);
+      } catch (Exception gone) {
+        // Delta says which, or knows another place for it
+      }
+    }
+    return log.getChanges(first, last, Option.empty(), true);
+  }
+
+  private static Iterator byName(DeltaLog log, long first, long last) throws Exception {
+    Configuration conf = log.newDeltaHadoopConf();
+    List found = new ArrayList();
+    for (long version = first; version <= last; version++) {
+      List actions = new ArrayList();
+      for (Object line : Sequences.list(log.store().read(file(log, version), conf)))
+        actions.add(Action$.MODULE$.fromJson((String) line));
+      found.add(new Tuple2((Object) version, Sequences.seq(actions)));
+    }
+    return Sequences.seq(found).iterator();
+  }
+
+  /**
+   * A segment of a log on to its newest commit: the same one where none came. Null where the log has to be listed: the segment's own last
+   * commit is not there as it was, or there are so many that a checkpoint may have come.
+   */
+  public LogSegment following(DeltaLog log, LogSegment segment) throws IOException {
+    if (segment.deltas().isEmpty() || segment.deltas().size() > MOST) return null;
+    FileSystem files = log.logPath().getFileSystem(log.newDeltaHadoopConf());
+    FileStatus last = (FileStatus) segment.deltas().last();
+    if (!last.getPath().getName().equals(file(log, segment.version()).getName())) return null;
+    FileStatus now = status(files, file(log, segment.version()));
+    if (now == null || now.getLen() != last.getLen() || now.getModificationTime() != last.getModificationTime()) return null;
+    List deltas = new ArrayList();
+    long version = segment.version();
+    for (FileStatus next = status(files, file(log, version + 1)); next != null; next = status(files, file(log, ++version + 1))) {
+      deltas.add(next);
+      if (segment.deltas().size() + deltas.size() > MOST) return null;
+      now = next;
+    }
+    if (deltas.isEmpty()) return segment;
+    deltas.addAll(0, Sequences.list(segment.deltas()));
+    return segment.copy(segment.logPath(), version, Sequences.seq(deltas), segment.checkpointProvider(), now.getModificationTime());
+  }
+
+  private static Path file(DeltaLog log, long version) {
+    return FileNames.unsafeDeltaFile(log.logPath(), version);
+  }
+
+  private static FileStatus status(FileSystem files, Path path) throws IOException {
+    try {
+      return files.getFileStatus(path);
+    } catch (FileNotFoundException none) {
+      return null;
+    }
+  }
+
+  /** The next of some commits: its version and its actions as JSON, a line each; null after the last. */
+  public String next(Iterator commits) {
+    if (!commits.hasNext()) return null;
+    Tuple2 next = (Tuple2) commits.next();
+    StringBuilder said = new StringBuilder(String.valueOf(next._1()));
+    for (Object action : Sequences.list((Seq) next._2())) said.append('\n').append(((Action) action).json());
+    return said.toString();
+  }
+}
