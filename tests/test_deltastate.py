@@ -164,6 +164,11 @@ def test_what_is_found_by_the_names_of_commits_is_what_delta_finds_by_listing_th
     last = int(segment.version())
     assert said(commits.between(log.java, 0, last)) == said(log.java.getChanges(0, last, none, True))
     assert len(said(commits.between(log.java, 3, last + 5))) == last - 2
+    assert commits.following(log.java, segment) is not None
+    first = segment.deltas().head().getPath().toUri().getPath()
+    Path(first).rename(tmp_path / "cleaned")
+    assert commits.following(log.java, segment) is None
+    (tmp_path / "cleaned").rename(first)
     (tmp_path / "t" / "_delta_log" / f"{4:020d}.json").unlink()
     with pytest.raises(Py4JJavaError, match="DELTA_MISSING_FILES_UNEXPECTED_VERSION"):
         said(commits.between(log.java, 3, last))

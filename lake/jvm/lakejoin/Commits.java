@@ -48,7 +48,7 @@ public final class Commits {
 
   /**
    * A segment of a log on to its newest commit: the same one where none came. Null where the log has to be listed: the segment's own last
-   * commit is not there as it was, or there are so many that a checkpoint may have come.
+   * commit is not there as it was, its first was cleaned away, or there are so many that a checkpoint may have come.
    */
   public LogSegment following(DeltaLog log, LogSegment segment) throws IOException {
     if (segment.deltas().isEmpty() || segment.deltas().size() > MOST) return null;
@@ -57,6 +57,7 @@ public final class Commits {
     if (!last.getPath().getName().equals(file(log, segment.version()).getName())) return null;
     FileStatus now = status(files, file(log, segment.version()));
     if (now == null || now.getLen() != last.getLen() || now.getModificationTime() != last.getModificationTime()) return null;
+    if (status(files, ((FileStatus) segment.deltas().head()).getPath()) == null) return null;
     List deltas = new ArrayList();
     long version = segment.version();
     for (FileStatus next = status(files, file(log, version + 1)); next != null; next = status(files, file(log, ++version + 1))) {
