@@ -328,12 +328,16 @@ class Log:
 
     def head(self) -> Pinned:
         """The newest version, read from the log now."""
-        return Pinned(self, State(self.jvm, self.scala, self.java, self.spark._jsparkSession).newest())
+        return Pinned(self, self._state().newest())
 
     def checkpoint(self, pinned: Pinned) -> None:
         """Write a checkpoint of a version, and remove what the log need not keep any more."""
         with active(self.jvm, self.spark._jsparkSession):
             self.java.checkpoint(pinned.snapshot, self.catalog_table())
+        self._state().forget()
+
+    def _state(self) -> State:
+        return State(self.jvm, self.scala, self.java, self.spark._jsparkSession)
 
     def at(self, number: int) -> Pinned:
         """An older version. Raises where the log no longer reaches back."""

@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -56,7 +56,7 @@ class State:
 
     def newest(self) -> Java:
         """Delta's snapshot of the newest version, with a list of its files noted, where one can be derived."""
-        place = id(self.jvm._gateway_client), str(self.log.logPath().toString())
+        place = self._place()
         with _lock:
             before = _known.get(place)
             followed = self._tried(lambda: self._followed(before))
@@ -73,10 +73,19 @@ class State:
                 return found
             return self._keep(place, now)
 
+    def forget(self) -> None:
+        """What is known of the table, and what Delta holds: a checkpoint was made, that neither would see."""
+        with _lock:
+            _known.pop(self._place(), None)
+        self.log.update(False, self.scala.none, self.scala.none)
+
+    def _place(self) -> tuple[object, str]:
+        return id(self.jvm._gateway_client), str(self.log.logPath().toString())
+
     def _held(self) -> Java | None:
         """The snapshot that Delta has, where no commit came after it: to ask Delta is to list the log."""
         held = self.log.unsafeVolatileSnapshot()
-        if not _notes_files(held) or held.tableCommitCoordinatorClientOpt().isDefined():
+        if not _by_name(held):
             return None
         segment = held.logSegment()
         return held if segment.equals(self.jvm.own_commits.following(self.log, segment)) else None
@@ -98,7 +107,7 @@ class State:
 
     def _followed(self, before: _Known | None) -> _Known | None:
         """The newest version, from one with a list of files. Delta itself would ask for protocol and metadata of each, in a job."""
-        if before is None or not _notes_files(before.used) or before.used.tableCommitCoordinatorClientOpt().isDefined():
+        if before is None or not _by_name(before.used):
             return None
         none = self.scala.none
         segment = self.jvm.own_commits.following(self.log, before.used.logSegment())
@@ -112,7 +121,8 @@ class State:
             return before
         version = int(segment.version())
         if version == before.version:  # a checkpoint of it came
-            return before if self._commits(version - 1, version)[-1][2] == before.commit else None
+            same = self._commits(version - 1, version)[-1][2] == before.commit
+            return replace(before, used=self._with(segment, before.used.checksumOpt().get())) if same else None
         if not 0 < version - before.version <= _MOST_COMMITS or self.log.readChecksum(version, none).isDefined():
             return None
         checksum, commit = self._checksum(before, version)
@@ -187,6 +197,12 @@ class State:
 
 def _notes_files(snapshot: Java) -> bool:
     return bool(snapshot.checksumOpt().isDefined() and snapshot.checksumOpt().get().allFiles().isDefined())
+
+
+def _by_name(snapshot: Java) -> bool:
+    """Whether what came after a version can be told by the names of commits: nobody but the folder takes them; and its files are noted, so
+    that nothing is replayed."""
+    return _notes_files(snapshot) and not (snapshot.tableCommitCoordinatorClientOpt().isDefined() or snapshot.isCatalogOwned())
 
 
 def _files(snapshot: Java) -> int:

@@ -142,11 +142,13 @@ def test_local_files_get_the_permissions_that_hadoop_gives_them(own: SparkSessio
         files.create(hadoop.fs.Path(str(made))).close()
         files.mkdirs(hadoop.fs.Path(str(folder)))
         before = made.stat().st_mode
+        folder.chmod(0o2770)
         for path in (made, folder):
             files.setPermission(hadoop.fs.Path(str(path)), hadoop.fs.permission.FsPermission(mode))
         modes.append((before, made.stat().st_mode, folder.stat().st_mode))
     assert modes[0] == modes[1]
     assert modes[0][1] & 0o7777 == int(mode, 8)
+    assert modes[0][2] & 0o7777 == int(mode, 8) | 0o2000, "folders below would no longer be the group's"
 
 
 def test_another_way_to_local_files_that_somebody_chose_stays(own: SparkSession) -> None:

@@ -4,6 +4,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NoSuchElementException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
@@ -15,54 +16,38 @@ import org.apache.spark.sql.delta.actions.Action$;
 import org.apache.spark.sql.delta.util.FileNames;
 import scala.Option;
 import scala.Tuple2;
+import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
 /** A log's commits (lake/deltalog.py). Delta lists the whole log to find some, which grows with the table's age; their files' names are known. */
 public final class Commits {
-  private static final int FEW = 100, MOST = 128; // delta-rs makes a checkpoint every 100 commits, Delta every ten
+  private static final int MANY = 32, MOST = 600; // a real-time table's log has a checkpoint after 500 commits, if nothing rests before
 
   /** The commits first..last as DeltaLog.getChanges gives them. Raises as it does where one is no longer there. */
   public Iterator between(DeltaLog log, long first, long last) {
-    if (last - first < FEW) {
-      try {
-        return byName(log, first, last);
-      } catch (Exception gone) {
-        // Delta says which, or knows another place for it
-      }
-    }
-    return log.getChanges(first, last, Option.empty(), true);
-  }
-
-  private static Iterator byName(DeltaLog log, long first, long last) throws Exception {
-    Configuration conf = log.newDeltaHadoopConf();
-    List found = new ArrayList();
-    for (long version = first; version <= last; version++) {
-      List actions = new ArrayList();
-      for (Object line : Sequences.list(log.store().read(file(log, version), conf)))
-        actions.add(Action$.MODULE$.fromJson((String) line));
-      found.add(new Tuple2((Object) version, Sequences.seq(actions)));
-    }
-    return Sequences.seq(found).iterator();
+    return new ByName(log, first, last);
   }
 
   /**
    * A segment of a log on to its newest commit: the same one where none came. Null where the log has to be listed: the segment's own last
-   * commit is not there as it was, its first was cleaned away, or there are so many that a checkpoint may have come.
+   * commit is not there as it was, its first or its checkpoint was cleaned away, or so many came that to list costs less, or to replay them more.
    */
   public LogSegment following(DeltaLog log, LogSegment segment) throws IOException {
-    if (segment.deltas().isEmpty() || segment.deltas().size() > MOST) return null;
+    if (segment.deltas().isEmpty()) return null;
     FileSystem files = log.logPath().getFileSystem(log.newDeltaHadoopConf());
     FileStatus last = (FileStatus) segment.deltas().last();
     if (!last.getPath().getName().equals(file(log, segment.version()).getName())) return null;
     FileStatus now = status(files, file(log, segment.version()));
     if (now == null || now.getLen() != last.getLen() || now.getModificationTime() != last.getModificationTime()) return null;
     if (status(files, ((FileStatus) segment.deltas().head()).getPath()) == null) return null;
+    for (Object part : Sequences.list(segment.checkpointProvider().topLevelFiles()))
+      if (status(files, ((FileStatus) part).getPath()) == null) return null;
     List deltas = new ArrayList();
     long version = segment.version();
     for (FileStatus next = status(files, file(log, version + 1)); next != null; next = status(files, file(log, ++version + 1))) {
       deltas.add(next);
-      if (segment.deltas().size() + deltas.size() > MOST) return null;
+      if (deltas.size() > MANY || segment.deltas().size() + deltas.size() > MOST) return null;
       now = next;
     }
     if (deltas.isEmpty()) return segment;
@@ -89,5 +74,43 @@ public final class Commits {
     StringBuilder said = new StringBuilder(String.valueOf(next._1()));
     for (Object action : Sequences.list((Seq) next._2())) said.append('\n').append(((Action) action).json());
     return said.toString();
+  }
+
+  /** Commits, each read when it is asked for; by Delta from the first on that can't be: it knows why, or another place for it. */
+  public static final class ByName extends AbstractIterator {
+    private final DeltaLog log;
+    private final Configuration conf;
+    private final long last;
+    private long version;
+    private Object ready;
+    private Iterator rest;
+
+    ByName(DeltaLog log, long first, long last) {
+      this.log = log;
+      this.conf = log.newDeltaHadoopConf();
+      this.version = first;
+      this.last = last;
+    }
+
+    public boolean hasNext() {
+      if (ready == null && rest == null && version <= last) {
+        try {
+          List actions = new ArrayList();
+          for (Object line : Sequences.list(log.store().read(file(log, version), conf))) actions.add(Action$.MODULE$.fromJson((String) line));
+          ready = new Tuple2((Object) version++, Sequences.seq(actions));
+        } catch (Exception gone) {
+          rest = log.getChanges(version, last, Option.empty(), true);
+        }
+      }
+      return ready != null || rest != null && rest.hasNext();
+    }
+
+    public Object next() {
+      if (!hasNext()) throw new NoSuchElementException();
+      if (ready == null) return rest.next();
+      Object next = ready;
+      ready = null;
+      return next;
+    }
   }
 }

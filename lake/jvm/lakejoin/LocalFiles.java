@@ -18,14 +18,17 @@ import org.apache.hadoop.io.nativeio.NativeIO;
 /** Hadoop's local files, with permissions set by Java: without its native code Hadoop starts a process (chmod) for each file that it makes. */
 public final class LocalFiles extends RawLocalFileSystem {
   private static final URI LOCAL = URI.create("file:///");
+  private static final int SET_ID = 06000;
 
   public void setPermission(Path path, FsPermission permission) throws IOException {
-    if (permission.getStickyBit()) {
+    java.nio.file.Path file = pathToFile(path).toPath();
+    boolean handsDown = Files.isDirectory(file) && ((Integer) Files.getAttribute(file, "unix:mode") & SET_ID) != 0; // Java would clear the bit
+    if (permission.getStickyBit() || handsDown) {
       super.setPermission(path, permission);
       return;
     }
     String text = permission.getUserAction().SYMBOL + permission.getGroupAction().SYMBOL + permission.getOtherAction().SYMBOL;
-    Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(text));
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(text));
   }
 
   /** Have this JVM's local files made so from now on, unless somebody has chosen another way, or Hadoop needs no process for it. */
