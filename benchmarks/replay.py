@@ -1,5 +1,8 @@
 """What a writer writes, recorded commit by commit, and put there again at its times: the work of a producer is then not done beside what is
-measured, on the same two cores."""
+measured, on the same two cores.
+
+A commit says when it was recorded, so that the latencies that the follower itself reports are too long; the benchmark goes by the times
+of files."""
 
 from __future__ import annotations
 

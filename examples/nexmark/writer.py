@@ -26,7 +26,7 @@ _LOT = 2_000
 def make_tables(spark: SparkSession, stream: Nexmark, events: int, root: Path) -> None:
     """The tables before the stream begins, in folders of `root`. Without deletion vectors: delta-rs has none.
 
-    Bids are kept by `lot`, some auctions each, so that a second's bids rewrite the files of the newest auctions only.
+    Bids are kept by `lot`, some auctions each, so that a second's new and raised bids rewrite the files of the newest auctions only.
     """
     tables = {"person": stream.person(spark, 0, events), "auction": stream.auction(spark, 0, events)}
     writers = {name: rows.write for name, rows in tables.items()}
