@@ -63,7 +63,7 @@ class Bench:
         follower = Follower(
             [sys.executable, "-m", "lake.cli", "--config", str(lake / "lakejoin.yml"), "realtime", VIEW, "--json"], lake / "log.txt"
         )
-        writer = self._stream(lake, rate, seconds)
+        writer = self._writer(lake, rate, seconds, self.live)
         with follower:
             self._until(follower, lambda: bool(reached(lake)))
             started, ended, drained = self._run(follower, writer, lambda: reached(lake) == newest(lake))
@@ -88,7 +88,7 @@ class Bench:
         checkpoint = lake / "checkpoint"
         places = [str(lake), str(checkpoint), str(lake / "joined")]
         follower = Follower([sys.executable, "-m", "benchmarks.streamjoin", *places], lake / "log.txt")
-        writer = self._stream(lake, rate, seconds)
+        writer = self._writer(lake, rate, seconds, self.live)
         with follower:
             self._until(follower, lambda: _read(checkpoint, lake))
             started, ended, drained = self._run(follower, writer, lambda: _read(checkpoint, lake))
@@ -146,21 +146,14 @@ class Bench:
         (lake / "lakejoin.yml").write_text(yaml.safe_dump(config))
         return lake
 
-    def _writer(self, lake: Path, rate: int, seconds: int) -> Writer:
-        writer = Writer(lake, self.stream, self.events, rate, seconds)
+    def _writer(self, lake: Path, rate: int, seconds: int, live: bool = True) -> Writer:
+        """What puts the stream there, ready to start: as it writes, or as it has written before."""
+        writer = (Writer if live else Replay)(lake, self.stream, self.events, rate, seconds)
         writer.prepare(self.spark)
         return writer
 
-    def _stream(self, lake: Path, rate: int, seconds: int) -> Writer | Replay:
-        """What puts the stream there, ready to start."""
-        if self.live:
-            return self._writer(lake, rate, seconds)
-        replay = Replay(Writer(lake, self.stream, self.events, rate, seconds))
-        replay.record(self.spark)
-        return replay
-
     @staticmethod
-    def _run(follower: Follower, writer: Writer | Replay, drained: Callable[[], bool]) -> tuple[float, float, float]:
+    def _run(follower: Follower, writer: Writer, drained: Callable[[], bool]) -> tuple[float, float, float]:
         """Write, then wait until the follower has drained: when writing began, when it ended, when the follower was done."""
         started = time.time()
         writer.start()
@@ -187,9 +180,7 @@ class Bench:
                 raise TimeoutError(f"{' '.join(follower.command)} has not drained within {seconds:.0f} s")
             follower.alive(0.5)
 
-    def _watched(
-        self, lake: Path, follower: Follower, writer: Writer | Replay, started: float, ended: float, drained: float
-    ) -> dict[str, Any]:
+    def _watched(self, lake: Path, follower: Follower, writer: Writer, started: float, ended: float, drained: float) -> dict[str, Any]:
         """What can be said of any follower."""
         changes, cpu = self._changes(lake), follower.cpu(started, drained)
         memory = [(s.time - started, s.memory) for s in follower.samples if started <= s.time <= ended]

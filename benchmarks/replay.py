@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -17,25 +15,20 @@ from pyspark.sql import SparkSession
 from examples.nexmark.writer import TABLES, Writer
 
 
-class Replay(threading.Thread):
-    """The same commits as the writer's, each second's at its beginning. `writer`: of a lake that nobody else writes to, not started."""
+class Replay(Writer):
+    """The writer's commits, each second's at its beginning, of a lake that nobody else writes to."""
 
-    def __init__(self, writer: Writer) -> None:
-        super().__init__(name="replay", daemon=True)
-        self.root, self.rate, self.seconds = writer.root, writer.rate, writer.seconds
-        self.written = 0
-        self._writer, self._recorded = writer, writer.root.with_name(f"{writer.root.name} recorded")
-        self._files: list[list[tuple[Path, bytes]]] = []
-
-    def record(self, spark: SparkSession) -> None:
+    def prepare(self, spark: SparkSession) -> None:
         """Write all seconds, as fast as it goes, into a copy of the tables, and put the data files where no commit names them yet."""
+        self._recorded = self.root.with_name(f"{self.root.name} recorded")
+        self._files: list[list[tuple[Path, bytes]]] = []
         for table in TABLES:
             shutil.copytree(self.root / table, self._recorded / table)
-        self._writer.root = self._recorded
-        self._writer.prepare(spark)
+        recorder = Writer(self._recorded, self._stream, self._first, self.rate, self.seconds)
+        recorder.prepare(spark)
         seen = self._log()
         for second in range(self.seconds):
-            self._writer.write(second)
+            recorder.write(second)
             log = self._log()
             self._files.append([(file, file.read_bytes()) for file in sorted(log, key=_order) if seen.get(file) != log[file]])
             seen = log
@@ -45,16 +38,12 @@ class Replay(threading.Thread):
                 there.parent.mkdir(parents=True, exist_ok=True)
                 os.link(file, there)
 
-    def run(self) -> None:
-        started = time.monotonic()
-        for second, files in enumerate(self._files):
-            for file, text in files:
-                there = self.root / file.relative_to(self._recorded)
-                part = there.with_name(f".{there.name}.part")
-                part.write_bytes(text)
-                part.rename(there)
-            self.written += self.rate
-            time.sleep(max(0.0, started + second + 1 - time.monotonic()))
+    def write(self, second: int) -> None:
+        for file, text in self._files[second]:
+            there = self.root / file.relative_to(self._recorded)
+            part = there.with_name(f".{there.name}.part")
+            part.write_bytes(text)
+            part.rename(there)
 
     def _log(self) -> dict[Path, int]:
         """The files of the tables' logs, and when each was written."""

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
 
@@ -24,6 +24,7 @@ _MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
 MOST_FILES = 2_000
 """Lists of more files than these are left to Spark."""
 _MOST_TABLES = 1_000
+_Found = TypeVar("_Found")
 _THRESHOLD = "spark.databricks.delta.allFilesInCrc.thresholdNumFiles"
 
 
@@ -91,7 +92,7 @@ class State:
         return held if segment.equals(self.jvm.own_commits.following(self.log, segment)) else None
 
     @staticmethod
-    def _tried(derive: Callable[[], Any]) -> Any:
+    def _tried(derive: Callable[[], _Found]) -> _Found | None:
         """What is derived; None where a commit is gone, or Delta refuses: it replays the log when it is asked."""
         with suppress(Py4JJavaError):
             return derive()
