@@ -65,16 +65,16 @@ class Run:
         self._warm_up()
 
     def _build(self) -> None:
-        """Each view built, beside its query's plain write; of either the first, of four, is not counted."""
+        """Each view built, beside its query's plain write and one laid out as a build's; of each the first, of four, is not counted."""
         for view, peers in self.peers.items():
             recompute = Recompute(self.bench, view)
             peers.append(recompute)
             builds = map(self.bench.lake.refresh, [*twins(view), view])
-            works: dict[str, Callable[[], object]] = {"build": partial(next, builds), "plain": recompute.follow}
-            seconds = interleaved(self.bench.spark, works, BUILDS)
-            built, plain = medians(seconds["build"]), medians(seconds["plain"])
-            self.found["views"][view] |= {"build": built, "plain_write": plain}
-            self.console.print(f"{view}: built in {built['cpu']:.1f} CPU s, plain write {plain['cpu']:.1f}")
+            works: dict[str, Callable[[], object]] = {"build": partial(next, builds), "plain_write": recompute.follow, "laid_out": recompute.lay_out}
+            found = {name: medians(seconds) for name, seconds in interleaved(self.bench.spark, works, BUILDS).items()}
+            self.found["views"][view] |= found
+            shown = ", ".join(f"{name} {seconds['cpu']:.1f}" for name, seconds in found.items())
+            self.console.print(f"{view}, CPU s: {shown}")
 
     def _warm_up(self) -> None:
         for n in range(WARM_UP):
