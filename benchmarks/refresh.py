@@ -70,7 +70,11 @@ class Run:
             recompute = Recompute(self.bench, view)
             peers.append(recompute)
             builds = map(self.bench.lake.refresh, [*twins(view), view])
-            works: dict[str, Callable[[], object]] = {"build": partial(next, builds), "plain_write": recompute.follow, "laid_out": recompute.lay_out}
+            works: dict[str, Callable[[], object]] = {
+                "build": partial(next, builds),
+                "plain_write": recompute.follow,
+                "laid_out": recompute.lay_out,
+            }
             found = {name: medians(seconds) for name, seconds in interleaved(self.bench.spark, works, BUILDS).items()}
             self.found["views"][view] |= found
             shown = ", ".join(f"{name} {seconds['cpu']:.1f}" for name, seconds in found.items())
