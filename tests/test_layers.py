@@ -36,6 +36,7 @@ LAYERS = (
     {"edits", "verify", "inputs", "view_changes", "agreement"},
     {"publish", "primary_keys"},
     {"refresh", "backfill", "maintenance", "profile"},
+    {"open_views"},
     {"lakehouse"},
     {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor", "startup", "console", "runs", "arguments"},
     {"realtime.metrics", "realtime.render"},

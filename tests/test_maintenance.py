@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-import lake.lakehouse as lakehouse
+import lake.open_views as open_views
 from lake.cli import app
 from lake.errors import ExpiredError, QueryError
 from lake.session import vacuuming
@@ -119,7 +119,7 @@ def test_the_command_warns_of_what_will_be_gone_soon(lake_of_two: TestLake, tmp_
     lake = lake_of_two
     lake.sql("INSERT INTO {b} VALUES (1, 1)")
     (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
-    monkeypatch.setattr(lakehouse, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
 
     def run(*arguments: str) -> Any:
         return CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "maintain", *arguments])

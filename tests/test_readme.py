@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-import lake.lakehouse as lakehouse
+import lake.open_views as open_views
 from lake.cli import app
 from tests.lakes import FEED
 
@@ -20,7 +20,7 @@ README = Path(__file__).parent.parent / "README.md"
 def test_the_first_view_of_the_readme(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = README.read_text()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lakehouse, "make_session", lambda settings: spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings: spark)
     orders = "SELECT * FROM VALUES (1, 10.5, 7), (2, 3.0, 8), (3, 9.9, NULL) t(order_id, amount, customer_id)"
     customers = "SELECT * FROM VALUES (7, 'Ada'), (9, 'Bob') t(customer_id, name)"
     for name, rows in (("orders", orders), ("customers", customers)):

@@ -13,7 +13,7 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-import lake.lakehouse as lakehouse
+import lake.open_views as open_views
 from lake import open_lake
 from lake.cli import app
 from lake.config_file import load
@@ -49,7 +49,7 @@ def test_nothing_new_is_told_as_a_refresh_would_tell_it(built: TestLake) -> None
         assert stamp is not None
         assert stamp == built.open.stamp(view)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lakehouse, "make_session", _no_jvm)
+            patch.setattr(open_views, "make_session", _no_jvm)
             cold = open_lake(built.config).refresh(view)
         warm = built.refresh(view)
         assert (cold.mode, cold.reason, cold.since, cold.until) == (warm.mode, warm.reason, warm.since, warm.until)
@@ -129,7 +129,7 @@ def test_a_view_of_a_session_that_somebody_else_made_is_left_to_the_refresh(buil
 
 def test_the_command_starts_no_jvm_for_nothing(built: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     (built.folder / "lakejoin.yml").write_text(yaml.safe_dump(built.config))
-    monkeypatch.setattr(lakehouse, "make_session", _no_jvm)
+    monkeypatch.setattr(open_views, "make_session", _no_jvm)
 
     def run(*arguments: str) -> Any:
         answer = CliRunner().invoke(app, ["--config", str(built.folder / "lakejoin.yml"), "refresh", *arguments, "--json"])

@@ -1,0 +1,211 @@
+"""The views of a configuration, opened in a session: what they read, how they are defined, what is published of them.
+
+What the verbs of lakehouse.py share. Nothing here writes a table.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lake.config import Config, PathKind, RealtimeConfig
+from lake.definition import Definition, define
+from lake.deltalog import Log
+from lake.errors import LakeError, TargetError
+from lake.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
+from lake.phases import phase
+from lake.plan import differing
+from lake.queries import named
+from lake.relations.cache import Cache
+from lake.samples import Samples
+from lake.session import make_session, own_session
+from lake.stamp import Stamp
+from lake.tables import Table, pin_at
+from lake.unchanged import unchanged
+from lake.view_table import Published, open_log, published, visible
+
+
+@dataclass
+class _View:
+    """What a lakehouse keeps of a view between calls: a session of its own, a lock, the names in its query, and the
+    definition last analysed, with the inputs' schemas and keys that it was analysed over."""
+
+    spark: SparkSession
+    lock: Any = field(default_factory=threading.RLock)
+    cache: Cache | None = None
+    names: list[str] | None = None
+    seen: object = None
+    definition: Definition | None = None
+
+
+class OpenViews:
+    """Views by their names in the configuration, on one path.
+
+    `kind`: on the strong path; or "eventual", on the real-time path, whose tables begin as copies of the strong path's, and each refresh of
+    theirs is a batch (realtime/run.py); or "replay", where a backfill makes a view's history again (backfill.py).
+    """
+
+    def __init__(self, config: Config, spark: SparkSession | None = None, kind: PathKind = "strong") -> None:
+        self.config = config
+        self.path = ViewPath(config, kind)
+        self._spark = spark
+        self._views: dict[str, _View] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The caller's session, or the one that Lakejoin makes."""
+        if self._spark is None:
+            with phase("start Spark"):
+                self._spark = make_session(self.config.spark)
+        return self._spark
+
+    def in_order(self, views: Iterable[str]) -> list[str]:
+        """The views, each after those that it reads. Raises DefinitionError naming a cycle."""
+        return in_order(self.config, views, self.reads)
+
+    def reads(self, view: str) -> list[str]:
+        """The tables and views that a view names. Raises DefinitionError where views read each other in a cycle."""
+        with self._opened(view) as state:
+            if state.names is None:
+                with phase("analyse"):
+                    state.names = named(state.spark, view, self.config)
+            return state.names
+
+    def bases(self, views: Iterable[str]) -> list[str]:
+        """The base tables that the views name themselves."""
+        return list(dict.fromkeys(table for view in views for table in self.reads(view) if table in self.config.tables))
+
+    def views_below(self, view: str) -> list[str]:
+        """The view and those that it reads, directly or not."""
+        found = [view]
+        for name in found:
+            found += [v for v in self.reads(name) if v in self.config.views and v not in found]
+        return found
+
+    def bases_below(self, view: str) -> list[str]:
+        """The base tables that the view reads, also through other views."""
+        return self.bases(self.views_below(view))
+
+    def shown(self, view: str) -> Samples:
+        """How much of the view's rows may be shown."""
+        return self.config.shown(view, self.bases_below(view))
+
+    def definition_key(self, view: str) -> tuple[str, ...]:
+        """The key that the view's definition has, whether it is built or not; none where a column of it is not among the query's."""
+        with self._opened(view) as state:
+            definition = self._prepare(view, state)[0]
+        names = [c.name for c in definition.columns]
+        return definition.key_names if all(n in names for n in definition.key_names) else ()
+
+    def published_version(self, view: str) -> tuple[int, dict[str, int]] | None:
+        """The newest version of the view's table, and of the base tables that it answers for; None where it was never built."""
+        current = published(self.spark, self._view_table(view))
+        return (current.pinned.version.number, dict(current.stamp.answers_for)) if current and current.stamp else None
+
+    def stamp(self, view: str) -> Stamp | None:
+        """What the view's rows were published with last, None where it was never built. Raises TargetError."""
+        current = published(self.spark, self._view_table(view))
+        return current.stamp if current is not None else None
+
+    def table_log(self, view: str) -> Log | None:
+        """The log of the view's table, None where there is none."""
+        return open_log(self.spark, self._view_table(view))
+
+    def state_bytes(self, view: str) -> int:
+        """How many bytes Lakejoin keeps of the view besides its rows: its stamp."""
+        current = self._built(self.spark, view)
+        assert current.stamp is not None
+        return len(current.stamp.to_json().encode())
+
+    def cache_of(self, view: str) -> Cache | None:
+        """What is kept of looked-up rows."""
+        with self._opened(view) as state:
+            return state.cache
+
+    def unchanged(self, view: str) -> Stamp | None:
+        """The stamp of a view that has nothing to be refreshed by, where that can be told without a JVM and none runs yet; else None."""
+        return unchanged(self.config, view) if self._spark is None and self.path.kind == "strong" else None
+
+    def _opened(self, view: str) -> _Opened:
+        self.config.view(view)
+        with self._lock:
+            if view not in self._views:
+                self._views[view] = _View(own_session(self.spark))
+        return _Opened(self._views[view])
+
+    def _prepare(self, view: str, state: _View, until: Until | Chooser = None) -> tuple[Definition, Inputs]:
+        """Capture the newest version of each table that the view may read, once, and analyse the view if a schema is new."""
+        names = self.reads(view)
+        if any(name in self.config.views for name in names):
+            self.in_order([view])
+        inputs = capture(state.spark, self.path, view, names, until)
+        if state.definition is None or state.seen != (inputs.schemas, inputs.primary_keys):
+            with phase("analyse"):
+                state.definition = define(state.spark, view, self.config, inputs.schemas, inputs.primary_keys)
+            state.seen = (inputs.schemas, inputs.primary_keys)
+            state.cache = self._cache(state.definition)
+        return state.definition, inputs.only(state.definition.sources)
+
+    def _cache(self, definition: Definition) -> Cache | None:
+        """What the real-time path keeps of looked-up rows: of the first table that the query reads, and of the others."""
+        settings = (self.config.view(definition.view).realtime or RealtimeConfig()).cache
+        if not (self.path.eventual and settings.enabled):
+            return None
+        left, *others = dict.fromkeys(source for _, source in definition.relation.sources)
+        return Cache(dict.fromkeys(others, settings.right_size) | {left: settings.left_size})
+
+    def _fingerprint(self, view: str, at: Until = None) -> Mapping[str, str]:
+        """What tells the view's definition from another one, over the schemas that its tables have now, or had."""
+        with self._opened(view) as state:
+            return self._prepare(view, state, at)[0].fingerprint
+
+    def _judge(self, views: Iterable[str]) -> Callable[[str, Stamp], bool]:
+        """What tells whether a version of a view was made by its definition as it is now, over the schemas that its tables had then."""
+        newest = {view: self._fingerprint(view) for view in views}
+
+        def current(view: str, stamp: Stamp) -> bool:
+            if not differing(stamp.fingerprint, newest[view]):
+                return True
+            if any(name in self.config.views for name in self.reads(view)):
+                return False
+            try:
+                then = self._fingerprint(view, {t: n for t, n in stamp.snapshot.items() if t in self.reads(view)})
+            except LakeError:  # which can't be had any more, or was no query over those schemas
+                return False
+            return not differing(stamp.fingerprint, then)
+
+        return current
+
+    def _view_table(self, view: str) -> Table:
+        self.config.view(view)
+        return self.path.table(view)
+
+    def _built(self, spark: SparkSession, view: str) -> Published:
+        current = published(spark, self._view_table(view))
+        if current is None or current.stamp is None:
+            raise TargetError(f'View {view!r} has not been built yet. Run "{self._view_table(view).first}".')
+        return current
+
+    def _inputs_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
+        """What a view's rows were made of: each table at its version. Raises ExpiredError."""
+        heads = {t: self.path.input(t).log(spark).head() for t in stamp.snapshot}
+        return {t: visible(pin_at(head, t, stamp.snapshot[t]).rows()) for t, head in heads.items()}
+
+
+class _Opened:
+    """A view's state under its lock."""
+
+    def __init__(self, state: _View) -> None:
+        self._state = state
+
+    def __enter__(self) -> _View:
+        self._state.lock.acquire()
+        return self._state
+
+    def __exit__(self, *exc: object) -> None:
+        self._state.lock.release()
