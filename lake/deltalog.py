@@ -142,6 +142,11 @@ class Pinned:
         assert isinstance(schema, StructType)
         return schema
 
+    @property
+    def partitioned_by(self) -> list[str]:
+        """The columns that the table's files are split by."""
+        return self.log.scala.list(self.snapshot.metadata().partitionColumns())
+
     @cached_property
     def properties(self) -> dict[str, str]:
         """The table's properties."""

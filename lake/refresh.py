@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlparse
@@ -134,6 +134,9 @@ class Refresh:
         definition = self.definition
         since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
         sources = PinnedSources(self.inputs.tables, self.inputs.pins, since)
+        redefined = [source for source in definition.sources if sources.redefined(source)]
+        if redefined:
+            decided, sources = self._anew(decided, redefined), PinnedSources(self.inputs.tables, self.inputs.pins, None)
         target = Target(self.spark, self.table, current.pinned.log, definition)
         stamp = self._stamp(current, decided)
         if decided.mode == "incremental":
@@ -161,6 +164,17 @@ class Refresh:
                 return self._replaced(target, stamp, reading, decided)
             frame = view_changes.difference(definition, current.pinned.rows(), reading)
             return self._published(target, stamp, reading, decided, frame)
+
+    def _anew(self, decided: RefreshPlan, redefined: Sequence[str]) -> RefreshPlan:
+        """The plan where tables were defined anew. Raises DefinitionError where the view is never to be computed anew."""
+        view, named = self.definition.view, ", ".join(redefined)
+        why = f"{named} was defined anew (a column dropped and added again or renamed, its type, column mapping, or the partitioning)"
+        if self._view.refresh_mode == "incremental":
+            raise DefinitionError(
+                f"View {view!r} has `refresh_mode: incremental`, and can't be refreshed incrementally now: {why}. Nothing was written. "
+                f'Run "{self.table.anew}".'
+            )
+        return replace(decided, mode="recompute", reason=f"the query was computed anew: {why}")
 
     def _stamp(self, current: Published, decided: RefreshPlan) -> Stamp:
         return Stamp(

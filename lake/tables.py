@@ -9,6 +9,7 @@ Law: rows(until) = rows(since) + changes, as multisets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,6 +24,7 @@ from lake.deltalog import Log, Pinned
 from lake.errors import ExpiredError, SourceError
 from lake.nodes import quoted
 from lake.ranges import Ranges
+from lake.redefinition import redefined
 from lake.snapshots import Snapshot, Version
 
 _DAY = timedelta(days=1)
@@ -168,6 +170,10 @@ class PinnedSources:
         """How many rows the table has at `until`, None where its files carry no statistics."""
         return self.pins[source].count
 
+    def redefined(self, source: str) -> bool:
+        """Whether the table was defined anew over (since, until], so that changes can't be told from its files."""
+        return self.since is not None and self._moved_files(source).redefined and redefined(self.pins[source], self.since[source])
+
     def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
         pinned, found = self.pins[source], self._moved_files(source)
         return rows(pinned, found, columns) if by_files(pinned, found) else rows_of_feed(pinned, since, columns)
@@ -218,12 +224,20 @@ def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
             ids = [c.table_id for c in pinned.log.commits(since.number, here.number) if c.table_id is not None]
         except (PySparkException, Py4JJavaError) as error:
             raise expired(table, since.number, here.number, error) from error
-        if here.table_id in ids:
+        if here.table_id in ids and _was(pinned, since):
             return
     raise SourceError(
         f"{table} was replaced: version {since.number} was read of table id {since.table_id}, now it is version {here.number} of "
         f'{here.table_id}. If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
     )
+
+
+def _was(pinned: Pinned, since: Version) -> bool:
+    """Whether the log's version of that number is of the same table, as far as it can still be read: a table made again may have
+    versions as high, one of which defines it anew."""
+    with suppress(PySparkException, Py4JJavaError):
+        return pinned.log.at(since.number).version.table_id == since.table_id
+    return True
 
 
 def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:

@@ -22,7 +22,7 @@ LAYERS = (
     {"deltalog", "deltafolder", "catalyst", "stamp", "results", "session", "jars"},
     {"queries"},
     {"fingerprint"},
-    {"deltafiles"},
+    {"deltafiles", "redefinition"},
     {"deltacommit", "tables", "order_dependence"},
     {"measures", "commits", "readable", "unchanged"},
     {"relations.reading"},

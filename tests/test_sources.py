@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lake.deltalog import Log
-from lake.errors import DefinitionChangedError, ExpiredError, SourceError
+from lake.errors import DefinitionChangedError, DefinitionError, ExpiredError, SourceError
 from tests.lakes import TestLake, multiset
 
 pytestmark = pytest.mark.slow
@@ -133,6 +133,51 @@ def test_a_column_widened_and_one_renamed_in_the_middle_of_an_interval(lake: Tes
     lake.assert_exact("j")
 
 
+DEFINED_ANEW = {
+    "dropped and added again": ["DROP COLUMN w", "ADD COLUMN w int"],
+    "names exchanged": ["RENAME COLUMN w TO other", "RENAME COLUMN unread TO w", "RENAME COLUMN other TO unread"],
+    "column mapping given up": ["SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')"],
+}
+REPLACED = {
+    "partitioned": "PARTITIONED BY (id) AS SELECT * FROM VALUES (1, 100), (2, 5), (NULL, 1) t(id, w)",
+    "with column mapping": "TBLPROPERTIES ('delta.columnMapping.mode' = 'name') AS SELECT * FROM VALUES (1, 100), (2, 5), (2, 5) t(id, w)",
+}
+
+
+@pytest.mark.parametrize("how", [*DEFINED_ANEW, *REPLACED])
+def test_a_source_defined_anew_is_no_ordinary_change(lake: TestLake, how: str) -> None:
+    """Its old files can't be read by its new definition, or hold other rows by it, though none came or went."""
+    mapping = {"delta__columnMapping__mode": "name"} if how in DEFINED_ANEW else {}
+    lake.table("a", A)
+    lake.table("b", f"SELECT *, w * 10 AS unread FROM ({B})", delta__enableChangeDataFeed="false", **mapping)
+    lake.view("j", "SELECT a.id, a.s, a.v, CAST(b.w AS STRING) AS w FROM a JOIN b ON a.id = b.id", realtime=True)
+    lake.view("strict", "SELECT a.s, b.id FROM a JOIN b ON a.id = b.id", refresh_mode="incremental")
+    eventual = lake.open.on("eventual")
+    for refresh in (lake.refresh, eventual.refresh):
+        refresh("j")
+    lake.refresh("strict")
+    lake.sql("DELETE FROM {b} WHERE id = 3")
+    for change in DEFINED_ANEW.get(how, []):
+        lake.sql(f"ALTER TABLE {{b}} {change}")
+    if how in REPLACED:
+        lake.sql(f"CREATE OR REPLACE TABLE {{b}} USING delta {REPLACED[how]}")
+    for refresh in (lake.refresh, eventual.refresh):
+        result = refresh("j")
+        assert (result.mode, "b was defined anew" in result.reason) == ("recompute", True)
+    lake.assert_exact("j")
+    assert eventual.verify("j").exact
+    with pytest.raises(DefinitionError, match=r"b was defined anew.*lakejoin rebuild strict"):
+        lake.refresh("strict")
+    lake.open.rebuild("strict")
+    lake.assert_exact("strict")
+    lake.sql("INSERT INTO {b} (id, w) VALUES (1, 8), (2, 9)")
+    lake.sql("DELETE FROM {b} WHERE id = 2")
+    for refresh in (lake.refresh, eventual.refresh):
+        assert refresh("j").mode == "incremental"
+    lake.assert_exact("j")
+    assert eventual.verify("j").exact
+
+
 def test_quiet_table_whose_version_is_older_than_its_retention(lake: TestLake) -> None:
     """b was last written long ago: its version can no longer be travelled to, and is never read that way."""
     lake.table("a", A)
@@ -155,6 +200,9 @@ def test_table_dropped_and_made_again_is_refused_until_rebuilt(joined: TestLake)
     for rows in (B, "SELECT 2 AS id, 5 AS w", "SELECT 3 AS id, 6 AS w"):
         options = {"delta.enableChangeDataFeed": "true"}
         joined.spark.sql(rows).write.format("delta").options(**options).mode("append").save(joined.path("b"))
+    with pytest.raises(SourceError, match=r"b .* was replaced.*lakejoin rebuild"):
+        joined.refresh("j")
+    joined.sql("ALTER TABLE {b} SET TBLPROPERTIES ('a.note' = 'its commit names the new table')")
     with pytest.raises(SourceError, match=r"b .* was replaced.*lakejoin rebuild"):
         joined.refresh("j")
     assert multiset(joined.open.read("j")) == before

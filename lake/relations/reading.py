@@ -91,7 +91,8 @@ class Keys:
         """The keys that can match in a join: no NULL, but in columns that the join compares null-safe."""
         dropped = [i for i, safe in enumerate(null_safe) if not safe]
         ranges = [replace(r, null=False) if r is not None and i in dropped else r for i, r in enumerate(self.ranges)]
-        frame = self.frame.dropna(subset=[f"k{i}" for i in dropped]) if dropped else self.frame
+        # not dropna, for which NaN is no value either
+        frame = self.frame.where(" AND ".join(f"k{i} IS NOT NULL" for i in dropped)) if dropped else self.frame
         whole = self.whole and (len(self.on) == 1 or not any(r is None or r.null for r in (self.ranges[i] for i in dropped)))
         return replace(self, frame=frame, ranges=tuple(ranges), whole=whole)
 

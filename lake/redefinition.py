@@ -1,0 +1,49 @@
+"""Whether a table's files still hold, as it is defined now, the rows that they held when it was defined otherwise.
+
+Changes are told from the files that came and went (deltafiles.py), all read by the newest definition. That is wrong, or can't be done, once
+one of these has changed since, though no file need have come or gone:
+
+a column's place in the files   dropped and added again, names exchanged, column mapping given up
+a column's type                 by an overwrite of the schema (widening leaves old files readable)
+what the table is split by      by an overwrite with another partitioning
+"""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructField, StructType, TimestampNTZType
+
+from lake.deltalog import Pinned
+
+_PHYSICAL = "delta.columnMapping.physicalName"
+
+
+def redefined(pinned: Pinned, since: int) -> bool:
+    """Whether rows of version `since` can't be read by the pinned version's definition; so too where that of then is no longer known."""
+    try:
+        before = pinned.log.at(since)
+        same = before.partitioned_by == pinned.partitioned_by
+        widened = pinned.properties.get("delta.enableTypeWidening", "false").lower() == "true"
+        return not (same and _alike(before.schema, pinned.schema, widened))
+    except (PySparkException, Py4JJavaError):
+        return True
+
+
+def _alike(before: DataType, now: DataType, widened: bool) -> bool:
+    """Whether the columns of both are in the same places of the files, with the same types, or (`widened`) with types that hold them."""
+    match before, now:
+        case StructType(), StructType():
+            there = {field.name.lower(): field for field in now.fields}
+            pairs = [(field, there[field.name.lower()]) for field in before.fields if field.name.lower() in there]
+            return all(_place(a) == _place(b) and _alike(a.dataType, b.dataType, widened) for a, b in pairs)
+        case ArrayType(), ArrayType():
+            return _alike(before.elementType, now.elementType, widened)
+        case MapType(), MapType():
+            return _alike(before.keyType, now.keyType, widened) and _alike(before.valueType, now.valueType, widened)
+        case _:
+            return before == now or (widened and isinstance(now, NumericType | TimestampNTZType))
+
+
+def _place(field: StructField) -> str:
+    return str(field.metadata.get(_PHYSICAL, field.name)).lower()
