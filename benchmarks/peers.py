@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from benchmarks.measure import DATA, plain_session
 from benchmarks.nexmark import QUERIES, Bench, twins
 from benchmarks.streamjoin import ROCKSDB, stream_values
+from lake.publish import FILE_ROWS
 
 _TARGETS = DATA / "peers"
 
@@ -42,9 +43,9 @@ class Recompute:
         detail = self._bench.spark.sql(f"DESCRIBE DETAIL delta.`{DATA}/views/{twins(self._view)[0]}`").head()
         assert detail is not None
         key = [column for column in detail["clusteringColumns"] if column in rows.columns]
-        self._write(rows.sortWithinPartitions(*key), "laid_out", maxRecordsPerFile=500_000)
+        self._write(rows.sortWithinPartitions(*key), "laid_out", maxRecordsPerFile=FILE_ROWS)
 
-    def _write(self, rows: DataFrame, folder: str, **options: int) -> None:
+    def _write(self, rows: DataFrame, folder: str, **options: str) -> None:
         rows.write.format("delta").mode("overwrite").options(**options).save(str(_TARGETS / folder / self._view))
 
 

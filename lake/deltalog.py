@@ -20,7 +20,7 @@ from uuid import UUID
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType, _parse_datatype_json_string
+from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from lake.deltastate import MOST_FILES, State
 from lake.nodes import quoted
@@ -110,6 +110,11 @@ class Commit:
         return [path.rpartition("/")[2] for path in self.change_files] or [name for file in self.files for name in file.stored]
 
 
+def physical_name(field: StructField) -> str:
+    """A column's name in the data files."""
+    return str(field.metadata.get("delta.columnMapping.physicalName", field.name))
+
+
 @dataclass(frozen=True, eq=False)
 class Pinned:
     """One version of one table, held: its rows stay readable while the table moves on."""
@@ -189,7 +194,15 @@ class Pinned:
     @property
     def has_feed(self) -> bool:
         """Whether the change data feed is on at this version."""
-        return self.properties.get("delta.enableChangeDataFeed", "false").lower() == "true"
+        return self._is_on("delta.enableChangeDataFeed")
+
+    @property
+    def widens_types(self) -> bool:
+        """Whether its columns may be given types that hold those that they had."""
+        return self._is_on("delta.enableTypeWidening")
+
+    def _is_on(self, name: str) -> bool:
+        return self.properties.get(name, "false").lower() == "true"
 
     def rows(self) -> DataFrame:
         """All rows, with the table's own column names."""
@@ -221,7 +234,7 @@ class Pinned:
     def _files_among(self, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
         """(file, bytes) of those that may hold the keys."""
         fields = {f.name: f for f in self.schema.fields}
-        physical = {name: fields[name].metadata.get("delta.columnMapping.physicalName", name) for name in keys}
+        physical = {name: physical_name(fields[name]) for name in keys}
         return [
             (self._listed[0].get(i), size)
             for i, (size, stats) in enumerate(self._files)

@@ -30,7 +30,7 @@ from lake.tables import Table, reason
 from lake.view_table import app_id, schema
 
 ATTEMPTS = 3
-_MOST_ROWS, _FILE_ROWS = "spark.sql.files.maxRecordsPerFile", "500000"
+_MOST_ROWS, FILE_ROWS = "spark.sql.files.maxRecordsPerFile", "500000"
 """Rows of a file that a build writes, at the most, unless the session says so."""
 
 
@@ -164,7 +164,7 @@ def _settings(spark: SparkSession, stamp: Stamp) -> dict[str, str]:
         "spark.databricks.delta.write.txnAppId": app_id(stamp.view),
         "spark.databricks.delta.write.txnVersion": str(stamp.number),
         "spark.databricks.delta.write.txnVersion.autoReset.enabled": "false",
-        _MOST_ROWS: _FILE_ROWS if most in (None, "0") else most,
+        _MOST_ROWS: FILE_ROWS if most in (None, "0") else most,
     }
 
 

@@ -12,22 +12,18 @@ from __future__ import annotations
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructField, StructType, TimestampNTZType
+from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType, TimestampNTZType
 
-from lake.deltalog import Pinned
-
-_PHYSICAL = "delta.columnMapping.physicalName"
+from lake.deltalog import Pinned, physical_name
 
 
 def redefined(pinned: Pinned, since: int) -> bool:
     """Whether rows of version `since` can't be read by the pinned version's definition; so too where that of then is no longer known."""
     try:
         before = pinned.log.at(since)
-        same = before.partitioned_by == pinned.partitioned_by
-        widened = pinned.properties.get("delta.enableTypeWidening", "false").lower() == "true"
-        return not (same and _alike(before.schema, pinned.schema, widened))
     except (PySparkException, Py4JJavaError):
         return True
+    return before.partitioned_by != pinned.partitioned_by or not _alike(before.schema, pinned.schema, pinned.widens_types)
 
 
 def _alike(before: DataType, now: DataType, widened: bool) -> bool:
@@ -36,14 +32,10 @@ def _alike(before: DataType, now: DataType, widened: bool) -> bool:
         case StructType(), StructType():
             there = {field.name.lower(): field for field in now.fields}
             pairs = [(field, there[field.name.lower()]) for field in before.fields if field.name.lower() in there]
-            return all(_place(a) == _place(b) and _alike(a.dataType, b.dataType, widened) for a, b in pairs)
+            return all(physical_name(a).lower() == physical_name(b).lower() and _alike(a.dataType, b.dataType, widened) for a, b in pairs)
         case ArrayType(), ArrayType():
             return _alike(before.elementType, now.elementType, widened)
         case MapType(), MapType():
             return _alike(before.keyType, now.keyType, widened) and _alike(before.valueType, now.valueType, widened)
         case _:
             return before == now or (widened and isinstance(now, NumericType | TimestampNTZType))
-
-
-def _place(field: StructField) -> str:
-    return str(field.metadata.get(_PHYSICAL, field.name)).lower()
