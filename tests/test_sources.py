@@ -40,17 +40,6 @@ def test_many_commits_in_one_interval_on_both_sides(joined: TestLake) -> None:
     assert (again.mode, again.rows_inserted, again.rows_deleted) == ("none", 0, 0)
 
 
-def test_nan_is_a_key_that_matches_nan(lake: TestLake) -> None:
-    lake.table("a", "SELECT * FROM VALUES (1, 1.0D), (2, NULL) t(id, x)")
-    lake.table("b", "SELECT * FROM VALUES (double('NaN'), 1), (double('NaN'), 2), (1.0D, 3), (NULL, 4) t(x, v)")
-    lake.view("j", "SELECT a.id, g.n FROM a LEFT JOIN (SELECT x, count(*) AS n FROM b GROUP BY x) g ON a.x = g.x")
-    lake.refresh("j")
-    lake.sql("INSERT INTO {a} VALUES (3, double('NaN')), (4, NULL)")
-    assert lake.refresh("j").mode == "incremental"
-    lake.assert_exact("j")
-    assert (3, 2) in {(row.id, row.n) for row in lake.open.read("j").collect()}
-
-
 def test_changes_that_undo_each_other_advance_the_snapshot_and_write_no_row(joined: TestLake) -> None:
     joined.sql("INSERT INTO {a} VALUES (2, 'new', 1)")
     joined.sql("DELETE FROM {a} WHERE s = 'new'")

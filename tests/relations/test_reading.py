@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
-from lake.relations.reading import Reading
+from lake.nodes import Expression
+from lake.relations.reading import Keys, Reading
 from lake.session import own_session
 from tests.relations.laws import ListedSources
 
@@ -60,3 +61,13 @@ def test_what_is_kept_is_not_kept_again(spark: SparkSession, rows: int) -> None:
         kept = reading.keep(own.range(rows))
         assert kept is not None
         assert reading.keep(kept.frame) is kept
+
+
+def test_keys_without_nulls_keep_nan(spark: SparkSession) -> None:
+    """NaN matches NaN in a join, NULL nothing unless the join is null-safe."""
+    frame = spark.sql("SELECT * FROM VALUES (double('NaN'), 1.0D), (NULL, 2.0D), (3.0D, NULL) t(k0, k1)")
+    column = Expression(None, frozenset(), None, plain=True)
+    keys = Keys((column, column), frame, (None, None), local=True)
+    assert sorted(row.k1 for row in keys.without_nulls([False, True]).frame.where("k1 IS NOT NULL").collect()) == [1.0]
+    assert keys.without_nulls([False, False]).frame.count() == 1
+    assert keys.without_nulls([True, True]).frame.count() == 3
