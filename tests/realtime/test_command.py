@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 import lake.lakehouse as lakehouse
+import lake.open_views as open_views
 from lake.cli import app
 from tests.conftest import QUICK
 from tests.lakes import TestLake, multiset
@@ -27,7 +28,7 @@ from tests.realtime.test_path import HISTORY, JOIN, made
 @pytest.fixture
 def run(lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run the command in the tests' own session, on the lake as it is when it is called."""
-    monkeypatch.setattr(lakehouse, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
 
     def invoke(*arguments: str) -> Any:
         (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
@@ -85,7 +86,7 @@ def test_a_batch_that_fails_is_tried_again_until_the_view_has_failed(run: Any, l
     assert "the storage is away" in answer.stderr
     assert len(tried) == 3
     monkeypatch.undo()
-    monkeypatch.setattr(lakehouse, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
     assert run("realtime", "v", "--available-now").exit_code == 0
 
 
