@@ -45,14 +45,23 @@ class Folder:
         self._write(self._files.create(self._at(name), True), text)
 
     def read(self, name: str) -> str:
-        """A file's text, empty where there is no such file."""
+        """A file's text, empty where there is no such file. Raises ValueError where it is not what was written, or not all of it."""
         if not self._files.exists(self._at(name)):
             return ""
         stream = self._files.open(self._at(name))
         try:
             return bytes(stream.readAllBytes()).decode()
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() == "ChecksumException":
+                raise ValueError(f"{self.path}/{name} does not agree with its checksum") from error
+            raise
         finally:
             stream.close()
+
+    def written(self, name: str) -> float:
+        """When a file was written, in seconds since 1970; 0 where there is no such file."""
+        place = self._at(name)
+        return float(self._files.getFileStatus(place).getModificationTime()) / 1000 if self._files.exists(place) else 0.0
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""

@@ -196,6 +196,16 @@ class Pinned:
         """Whether the change data feed is on at this version."""
         return self._is_on("delta.enableChangeDataFeed")
 
+    def supports(self, name: str) -> bool:
+        """Whether a property asks for what the table's protocol has: Delta keeps no such property."""
+        if name.lower() in ("delta.minreaderversion", "delta.minwriterversion"):
+            return True  # the table was made with them
+        feature = name.lower().removeprefix("delta.feature.")
+        if feature == name.lower():
+            return False
+        known = self.snapshot.protocol().readerAndWriterFeatureNames()
+        return feature in {str(each).lower() for each in self.log.scala.list(known.toSeq())}
+
     @property
     def widens_types(self) -> bool:
         """Whether its columns may be given types that hold those that they had."""
@@ -361,6 +371,10 @@ class Log:
         """An older version. Raises where the log no longer reaches back."""
         none = self.scala.none
         return Pinned(self, self.java.getSnapshotAt(number, none, none, False))
+
+    def mark(self, number: int) -> str:
+        """A digest of what a commit's file says, empty where it is no longer in the log."""
+        return str(self.jvm.own_commits.mark(self.java, number) or "")
 
     def version_at(self, time: datetime) -> int:
         """The newest version that was committed at or before `time`."""

@@ -29,10 +29,12 @@ Until = Mapping[str, int] | datetime | str | None
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a view reads, captured once. `bases`: the base tables' versions that its view inputs answer for."""
+    """What a view reads, captured once. `newest`: the numbers of their newest versions; `bases`: the base tables' versions that its view
+    inputs answer for."""
 
     tables: Mapping[str, Table]
     pins: Mapping[str, Pinned]
+    newest: Mapping[str, int]
     bases: Snapshot
 
     @property
@@ -48,7 +50,8 @@ class Inputs:
 
     def only(self, names: Sequence[str]) -> Inputs:
         """The inputs that a query really reads."""
-        return Inputs({n: self.tables[n] for n in names}, {n: self.pins[n] for n in names}, self.bases)
+        tables, pins = {n: self.tables[n] for n in names}, {n: self.pins[n] for n in names}
+        return Inputs(tables, pins, self.newest, self.bases)
 
     def base_snapshot(self) -> Snapshot | None:
         """The base tables' versions that a view over these inputs answers for, None where all inputs are tables."""
@@ -118,7 +121,7 @@ def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str]
     tables = {name: path.input(name) for name in names}
     parents = {name: _parent(spark, view, table) for name, table in tables.items() if name in path.config.views}
     bases = _bases(view, parents)
-    heads = {name: table.log(spark).head() for name, table in tables.items() if name not in parents}
+    heads = {name: table.head(spark) for name, table in tables.items() if name not in parents}
     free = {name: head for name, head in heads.items() if name not in bases}
     wanted = dict(until(free)) if callable(until) else _at(until, list(heads))
     pins = {name: parents[name].pinned if name in parents else heads[name] for name in tables}
@@ -131,7 +134,8 @@ def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str]
                 )
             at = bases[name]
         pins[name] = head if at is None else pin_at(head, name, at)
-    return Inputs(tables, pins, bases)
+    newest = {name: (heads.get(name) or pin).version.number for name, pin in pins.items()}
+    return Inputs(tables, pins, newest, bases)
 
 
 def _parent(spark: SparkSession, view: str, table: Table) -> Published:

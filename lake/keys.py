@@ -7,7 +7,7 @@ rows are published.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lake.catalyst import Catalyst
@@ -77,13 +77,19 @@ def tie_free(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
 
 
 def _equal(ids: set[int], node: Node, catalyst: Catalyst) -> set[int]:
-    """Some columns with those that inner joins below make equal to them."""
-    joins = [n for n in node.walk() if n.kind == "Join" and catalyst.join_type(n) == "Inner"]
+    """Some columns with those that inner joins below make equal to them. (Under a union those hold for one input only.)"""
+    joins = [n for n in _above_unions(node) if n.kind == "Join" and catalyst.join_type(n) == "Inner"]
     pairs = [{a.attribute, b.attribute} for n in joins for a, b, _ in catalyst.equi_keys(n) if a.plain and b.plain]
     found = set(ids)
     for _ in pairs:  # as often as a chain of them can be long
         found |= {i for pair in pairs if pair & found for i in pair if i is not None}
     return found
+
+
+def _above_unions(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children if node.kind != "Union" else ():
+        yield from _above_unions(child)
 
 
 def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | None:

@@ -134,7 +134,7 @@ class Lakehouse(OpenViews):
         order = self.in_order(self.views_below(view))
         bases = {v: self.bases_below(v) for v in order}
         tables = {table: table_of(self.config, table) for table in bases[view]}
-        heads = {name: table.log(self.spark).head() for name, table in tables.items()}
+        heads = {name: table.head(self.spark) for name, table in tables.items()}
         found = backfill.steps(heads, since, until, step)
         current = self._judge(order)
         asked = backfill.Replay(replay, view, order, bases, current, restart)
@@ -246,7 +246,7 @@ class Lakehouse(OpenViews):
         bases = self.bases(views)
         if until is None or isinstance(until, Mapping):
             asked = until or {}
-            heads = {t: table_of(self.config, t).log(self.spark).head().version.number for t in bases}
+            heads = {t: table_of(self.config, t).head(self.spark).version.number for t in bases}
             until = {**heads, **check_named(asked, bases)}
         results = []
         for view in views:
@@ -279,7 +279,7 @@ class Lakehouse(OpenViews):
 
     def source_head(self, table: str) -> Pinned:
         """A source's newest version. Raises SourceError, also where a declared key's column is missing."""
-        return table_of(self.config, table).log(self.spark).head()
+        return table_of(self.config, table).head(self.spark)
 
     def feed_gap(self, table: str, since: int) -> str:
         """Why a source's change feed can't be read from a version on; empty where it can, or there is none. Raises SourceError."""

@@ -93,6 +93,11 @@ class Node:
     def output_ids(self) -> frozenset[int]:
         return frozenset(a.id for a in self.output)
 
+    @property
+    def by_name(self) -> bool:
+        """Whether a Python function is given its rows, and asks for their columns by name (mapInPandas, applyInArrow and their like)."""
+        return self.kind.endswith(("InPandas", "InArrow"))
+
     def walk(self) -> Iterable[Node]:
         """This node and all below it, outermost first; plans inside expressions are not children."""
         yield self

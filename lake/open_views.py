@@ -156,8 +156,8 @@ class OpenViews:
         settings = (self.config.view(definition.view).realtime or RealtimeConfig()).cache
         if not (self.path.eventual and settings.enabled):
             return None
-        left, *others = dict.fromkeys(source for _, source in definition.relation.sources)
-        return Cache(dict.fromkeys(others, settings.right_size) | {left: settings.left_size})
+        sources = list(dict.fromkeys(source for _, source in definition.relation.sources))
+        return Cache(dict.fromkeys(sources, settings.right_size) | dict.fromkeys(sources[:1], settings.left_size))
 
     def _fingerprint(self, view: str, at: Until = None) -> Mapping[str, str]:
         """What tells the view's definition from another one, over the schemas that its tables have now, or had."""
@@ -192,9 +192,14 @@ class OpenViews:
         return current
 
     def _inputs_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
-        """What a view's rows were made of: each table at its version. Raises ExpiredError."""
-        heads = {t: self.path.input(t).log(spark).head() for t in stamp.snapshot}
-        return {t: visible(pin_at(head, t, stamp.snapshot[t]).rows()) for t, head in heads.items()}
+        """What a view's rows were made of: each table at its version; those that a function is given, and does not read, as
+        they are now.
+
+        Raises ExpiredError.
+        """
+        heads = {t: self.path.input(t).head(spark) for t in {*stamp.snapshot, *self.reads(stamp.view)}}
+        pins = {t: pin_at(head, t, stamp.snapshot[t]) if t in stamp.snapshot else head for t, head in heads.items()}
+        return {t: visible(pinned.rows()) for t, pinned in pins.items()}
 
 
 class _Opened:

@@ -63,6 +63,8 @@ def order_dependence(node: Node, catalyst: Catalyst) -> str:
     """What in the node's own expressions depends on the order of rows, in words; empty where nothing does."""
     if node.kind == "Window" and (node.tie_free or set(node.children[0].output_ids) <= ordered_by(node, catalyst)):
         return ""  # rows come to its functions in one order only, or are the same
+    if node.by_name:
+        return f"{node.kind}, whose Python function is given rows in any order"
     return _named_first(node, catalyst) or ("LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,8 +24,16 @@ class RefreshPlan:
     reason: str = ""
 
 
-def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], until: Snapshot, recomputed: str) -> RefreshPlan:
-    """Plan a refresh. `recomputed`: why the definition is never incremental, else empty.
+def plan(
+    view: str,
+    published: Stamp | None,
+    fingerprint: Mapping[str, str],
+    until: Snapshot,
+    recomputed: str,
+    waited: Collection[str] = (),
+) -> RefreshPlan:
+    """Plan a refresh. `recomputed`: why the definition is never incremental, else empty; `waited`: sources whose version is that of a view
+    that reads them, too, and may have started again from an older one.
 
     Raises DefinitionChangedError where the definition is another one, SourceError for a mixed move.
     """
@@ -40,6 +48,10 @@ def plan(view: str, published: Stamp | None, fingerprint: Mapping[str, str], unt
         return RefreshPlan(view, "none", published.snapshot, published.snapshot, "the view is already at a newer snapshot")
     if backwards:
         shown = ", ".join(f"{t} from version {published.snapshot[t]} to {until[t]}" for t in backwards)
+        if set(backwards) <= set(waited):
+            return RefreshPlan(
+                view, "none", published.snapshot, published.snapshot, f"it waits for a view that it reads, which has {shown}"
+            )
         raise SourceError(f"A refresh of {view!r} to {until} would move {shown}. A view never moves back: give newer versions.")
     if recomputed:
         return RefreshPlan(view, "recompute", published.snapshot, until, recomputed)

@@ -12,7 +12,22 @@ from __future__ import annotations
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType, TimestampNTZType
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    IntegralType,
+    LongType,
+    MapType,
+    ShortType,
+    StructType,
+    TimestampNTZType,
+)
 
 from lake.deltalog import Pinned, physical_name
 
@@ -38,4 +53,24 @@ def _alike(before: DataType, now: DataType, widened: bool) -> bool:
         case MapType(), MapType():
             return _alike(before.keyType, now.keyType, widened) and _alike(before.valueType, now.valueType, widened)
         case _:
-            return before == now or (widened and isinstance(now, NumericType | TimestampNTZType))
+            return before == now or (widened and _holds(now, before))
+
+
+def _holds(wide: DataType, narrow: DataType) -> bool:
+    """Whether Delta reads values of the narrow type as the wide one (its type widening)."""
+    match narrow, wide:
+        case IntegralType(), IntegralType():
+            return _WHOLE.index(type(narrow)) < _WHOLE.index(type(wide))
+        case ((ByteType() | ShortType() | IntegerType() | FloatType()), DoubleType()):
+            return True
+        case IntegralType(), DecimalType():
+            return wide.precision - wide.scale >= (20 if isinstance(narrow, LongType) else 10)
+        case DecimalType(), DecimalType():
+            return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
+        case DateType(), TimestampNTZType():
+            return True
+        case _:
+            return False
+
+
+_WHOLE: list[type[DataType]] = [ByteType, ShortType, IntegerType, LongType]

@@ -127,11 +127,16 @@ def own_session(spark: SparkSession) -> SparkSession:
     clone.sessionState().catalog().clearTempTables()
     own = SparkSession(spark.sparkContext, clone)
     own.conf.set(_LEAVES, "1")  # rows on the driver: one task, and no shuffle to group them
+    for lost in _LOSING_ROWS:
+        own.conf.set(lost, "false")
     own.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # what is kept for a refresh is read a few times, and soon
     if own.conf.get(_CHECKSUMS, None) is None:
         own.conf.set(_CHECKSUMS, f"org.apache.spark.sql.execution.streaming.checkpointing.{_BY_FILE_SYSTEM}")
     return own
 
+
+_LOSING_ROWS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+"""A file that can't be read is an error, whatever the caller's session does with it."""
 
 # Few changes are broadcast, and grouped in few tasks: planning stage by stage would cost more jobs than it saves.
 _FEW = {

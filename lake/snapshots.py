@@ -14,10 +14,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Version:
-    """One commit of one table: the table's id (Delta's metadata id) and the commit's number."""
+    """One commit of one table: the table's id (Delta's metadata id) and the commit's number. `mark`, in a stamp: a digest of what the
+    commit's file says, empty where that is not known; of two tables with one id (a copy, a backup put back) it tells which was read."""
 
     table_id: str
     number: int
+    mark: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,13 @@ class Snapshot(Mapping[str, int]):
         return ", ".join(f"{table}@{number}" for table, number in sorted(self.items()))
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """`{table: {"id": table id, "version": number}}`, as the stamp keeps it."""
-        return {table: {"id": v.table_id, "version": v.number} for table, v in sorted(self.versions.items())}
+        """`{table: {"id": table id, "version": number, "mark": digest}}`, as the stamp keeps it."""
+        versions = sorted(self.versions.items())
+        return {table: {"id": v.table_id, "version": v.number} | ({"mark": v.mark} if v.mark else {}) for table, v in versions}
 
     @staticmethod
     def from_json(data: Mapping[str, Mapping[str, Any]]) -> Snapshot:
-        return Snapshot({table: Version(str(v["id"]), int(v["version"])) for table, v in data.items()})
+        return Snapshot({table: Version(str(v["id"]), int(v["version"]), str(v.get("mark", ""))) for table, v in data.items()})
 
 
 @dataclass(frozen=True)

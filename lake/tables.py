@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from py4j.protocol import Py4JJavaError
@@ -83,6 +83,14 @@ class Table:
             )
         return log
 
+    def head(self, spark: SparkSession) -> Pinned:
+        """The table's newest version. Raises SourceError."""
+        log = self.log(spark)
+        try:
+            return log.head()
+        except (PySparkException, Py4JJavaError) as error:
+            raise SourceError(f"The log of {self} can't be read: {reason(error)}.") from error
+
 
 def by_files(pinned: Pinned, found: Moved) -> bool:
     """Whether a table's changes are read from its data files, not from its change feed."""
@@ -92,6 +100,14 @@ def by_files(pinned: Pinned, found: Moved) -> bool:
 def snapshot_of(pins: Mapping[str, Pinned]) -> Snapshot:
     """The vector of the pinned versions."""
     return Snapshot({label: pinned.version for label, pinned in pins.items()})
+
+
+def marked(snapshot: Snapshot, pins: Mapping[str, Pinned], before: Snapshot | None) -> Snapshot:
+    """A snapshot of the pinned versions for a stamp: with marks, those of the stamp before where a table has not moved since."""
+    known = before.versions if before is not None else {}
+    same = {label: known[label] for label, version in snapshot.versions.items() if known.get(label) == version}
+    found = {label: replace(v, mark=pins[label].log.mark(v.number)) for label, v in snapshot.versions.items() if label not in same}
+    return Snapshot({**found, **same})
 
 
 def pin_at(pinned: Pinned, label: str, until: int | datetime) -> Pinned:
@@ -211,13 +227,26 @@ def _numbered(columns: Sequence[str]) -> list[str]:
     return [f"{quoted(name)} AS c{i}" for i, name in enumerate(columns)]
 
 
-def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
-    """Raise SourceError where the log is not the one that was read before (trap 20).
+def check_identity(table: Table, pinned: Pinned, newest: int, since: Version) -> None:
+    """Raise SourceError where the log is not the one that was read before (trap 20). `newest`: its newest version's number.
 
-    CREATE OR REPLACE gives a new id while versions go on: an ordinary change, if its commit lies within the interval.
+    CREATE OR REPLACE gives a new id while versions go on: an ordinary change, if its commit lies within the interval. With the same id
+    it may be another log all the same: a backup that was put back, or a copy of the folder. Its commit of the version that was read is
+    then not there, or another one.
     """
     here = pinned.version
+    meant = 'If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
     if here.table_id == since.table_id:
+        if newest < since.number:
+            raise SourceError(
+                f"{table} was put back: version {since.number} was read of it, and its newest is {newest} now, under the same id. {meant}"
+            )
+        there = pinned.log.mark(since.number) if since.mark and here.number != since.number else ""
+        if there and there != since.mark:
+            raise SourceError(
+                f"{table} has another history now (a backup put back, or a copy, with commits of its own): version {since.number} of it is "
+                f"not the commit that was read. {meant}"
+            )
         return
     if here.number >= since.number:
         try:
@@ -228,7 +257,7 @@ def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
             return
     raise SourceError(
         f"{table} was replaced: version {since.number} was read of table id {since.table_id}, now it is version {here.number} of "
-        f'{here.table_id}. If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
+        f"{here.table_id}. {meant}"
     )
 
 

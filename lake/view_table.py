@@ -202,12 +202,18 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
 def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> None:
     """Bring the table's description and properties to what the configuration says now."""
     wanted = {FEED: _kept(table)[FEED]} | _told(view, definition) | view.properties
-    set_properties(spark, table, {k: v for k, v in wanted.items() if pinned.properties.get(k) != v})
+    has = {_property(k): v for k, v in pinned.properties.items()}
+    set_properties(spark, table, {k: v for k, v in wanted.items() if has.get(_property(k)) != v and not pinned.supports(k)})
     gone = [k for k in ("lakejoin.owner", "lakejoin.tags") if k in pinned.properties and k not in wanted]
     if gone:
         spark.sql(f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(_text, gone))})")
     if (view.description or "") != pinned.description:
         spark.sql(f"COMMENT ON TABLE {table.sql} IS {_text(view.description or '')}")
+
+
+def _property(name: str) -> str:
+    """A property's name, by which it is known again: Delta writes those of its own in its own way."""
+    return name.lower() if name.lower().startswith("delta.") else name
 
 
 def set_properties(spark: SparkSession, table: Table, wanted: Mapping[str, str]) -> None:

@@ -122,6 +122,33 @@ def test_a_function_of_dataframes_is_a_view(
         simple.refresh("wrong")
 
 
+@pytest.mark.slow
+def test_python_functions_are_given_their_rows_under_the_querys_names(
+    simple: TestLake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path_factory.mktemp("functions")
+    (folder / "of_names.py").write_text(
+        "def mapped(a):\n"
+        "    def doubled(frames):\n        for f in frames:\n            yield f.assign(v=f.v * 2)[['s', 'v']]\n"
+        "    return a.select('s', 'id', 'v').mapInPandas(doubled, 's string, v long')\n"
+        "def grouped(a):\n"
+        "    def summed(f):\n        return f.groupby('s', as_index=False)['v'].sum()\n"
+        "    return a.groupBy('s').applyInPandas(summed, 's string, v long')\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    simple.view("mapped", function="of_names:mapped")
+    simple.view("grouped", function="of_names:grouped")
+    for view in simple.views:
+        simple.refresh(view)
+    simple.sql("INSERT INTO {a} VALUES (3, 'x', 30), (4, 'w', 5)", "DELETE FROM {a} WHERE s = 'y'")
+    for view in simple.views:
+        result = simple.refresh(view)
+        assert (result.mode, "whose Python function is given rows in any order" in result.reason) == ("recompute", True)
+        assert simple.open.verify(view).exact
+    sums = simple.spark.sql(f"SELECT s, sum(v) FROM delta.`{simple.path('a')}` GROUP BY s")
+    assert multiset(simple.open.read("grouped")) == multiset(sums)
+
+
 def test_a_primary_key_column_that_is_missing_names_the_columns(simple: TestLake) -> None:
     simple.tables["a"]["primary_key"] = ["nope"]
     simple.view("v", "SELECT id FROM a")

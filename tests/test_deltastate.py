@@ -165,6 +165,10 @@ def test_what_is_found_by_the_names_of_commits_is_what_delta_finds_by_listing_th
     assert said(commits.between(log.java, 0, last)) == said(log.java.getChanges(0, last, none, True))
     assert len(said(commits.between(log.java, 3, last + 5))) == last - 2
     assert commits.following(log.java, segment) is not None
+    gap = tmp_path / "t" / "_delta_log" / f"{last + 2:020d}.json"
+    gap.write_text("{}")
+    assert commits.following(log.java, segment) is None
+    gap.unlink()
     first = segment.deltas().head().getPath().toUri().getPath()
     Path(first).rename(tmp_path / "cleaned")
     assert commits.following(log.java, segment) is None

@@ -216,6 +216,15 @@ def test_description_owner_and_tags_follow_the_configuration(keyed: TestLake) ->
     keyed.assert_exact("j")
 
 
+def test_properties_that_delta_keeps_otherwise_make_no_commits(lake: TestLake) -> None:
+    lake.table("t", "SELECT * FROM VALUES (1, 'x') t(id, s)")
+    lake.view("v", "SELECT id, s FROM t", properties={"delta.feature.checkConstraints": "supported", "delta.APPENDONLY": "false"})
+    lake.refresh("v")
+    lake.sql("INSERT INTO {t} VALUES (2, 'y')")
+    lake.refresh("v")
+    assert [publication.version for publication in lake.open.history("v")] == [1, 2]
+
+
 def test_publishing_where_commits_can_be_lost_is_refused(lake: TestLake) -> None:
     lake.table("a", A)
     lake.view("j", "SELECT * FROM a")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -110,6 +112,20 @@ def test_added_column_in_the_middle_of_an_interval(joined: TestLake) -> None:
     joined.assert_exact("j")
 
 
+def test_a_column_that_is_not_read_may_come(lake: TestLake) -> None:
+    """Spark leaves it out in a step of its own, where before there was none: by a query of all columns, and below a union."""
+    lake.table("a", A)
+    lake.table("b", B)
+    lake.view("all", "SELECT id, s, v FROM a")
+    lake.view("both", "SELECT id, v FROM a UNION ALL SELECT w, id FROM b")
+    for view in lake.views:
+        lake.refresh(view)
+    lake.sql("ALTER TABLE {a} ADD COLUMN extra int", "INSERT INTO {a} VALUES (7, 'new', 1, 2)", "ALTER TABLE {b} ADD COLUMN extra int")
+    for view in lake.views:
+        assert lake.refresh(view).mode == "incremental"
+        lake.assert_exact(view)
+
+
 def test_a_column_widened_and_one_renamed_in_the_middle_of_an_interval(lake: TestLake) -> None:
     """No feed can be read across either: the data files are."""
     lake.table("a", A, delta__enableTypeWidening="true")
@@ -193,8 +209,6 @@ def test_quiet_table_whose_version_is_older_than_its_retention(lake: TestLake) -
 
 
 def test_table_dropped_and_made_again_is_refused_until_rebuilt(joined: TestLake) -> None:
-    import shutil
-
     before = multiset(joined.open.read("j"))
     shutil.rmtree(joined.path("b"))
     for rows in (B, "SELECT 2 AS id, 5 AS w", "SELECT 3 AS id, 6 AS w"):
@@ -208,6 +222,43 @@ def test_table_dropped_and_made_again_is_refused_until_rebuilt(joined: TestLake)
     assert multiset(joined.open.read("j")) == before
     joined.open.rebuild("j")
     joined.assert_exact("j")
+
+
+@pytest.mark.parametrize("newer", [0, 1, 2, 4])
+def test_a_backup_put_back_is_refused_until_rebuilt(joined: TestLake, newer: int) -> None:
+    """It is the same table by its id; its commits after the backup are others, however many there are."""
+    shutil.copytree(joined.path("b"), joined.path("backup"))
+    joined.sql("INSERT INTO {b} VALUES (1, 61)", "DELETE FROM {b} WHERE id = 2")
+    joined.refresh("j")
+    shutil.rmtree(joined.path("b"))
+    shutil.copytree(joined.path("backup"), joined.path("b"))
+    joined.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    for n in range(newer):
+        joined.sql(f"INSERT INTO {{b}} VALUES (3, {n})")
+    before = multiset(joined.open.read("j"))
+    if newer == 2:  # as many versions as were read: the next commit shows it
+        joined.refresh("j")
+        joined.sql("INSERT INTO {b} VALUES (3, 7)")
+    with pytest.raises(SourceError, match=r"b .* (was put back|has another history).*lakejoin rebuild"):
+        joined.refresh("j")
+    assert multiset(joined.open.read("j")) == before
+    joined.open.rebuild("j")
+    joined.assert_exact("j")
+    joined.sql("INSERT INTO {b} VALUES (1, 8)")
+    assert joined.refresh("j").mode == "incremental"
+    joined.assert_exact("j")
+
+
+def test_a_session_that_passes_over_missing_files_does_not_make_views_of_what_is_left(lake: TestLake) -> None:
+    lake.table("a", A)
+    lake.view("v", "SELECT id, v FROM a")
+    next((lake.folder / "a").glob("*.parquet")).unlink()
+    lake.spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        with pytest.raises(ExpiredError, match="a file that is gone"):
+            lake.refresh("v")
+    finally:
+        lake.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
 
 def test_create_or_replace_within_the_interval_is_an_ordinary_change(joined: TestLake) -> None:

@@ -99,24 +99,29 @@ class Catalyst(Running):
         return sorted(found)
 
     def normal_form(self, plan: Java) -> str:
-        """The plan as text: ids numbered by first appearance, sources by name and the columns that are used of them.
+        """The plan as text: ids numbered by first appearance, sources by name and the columns that are used of them, at last the columns
+        that go by their places, of unions and of the result.
 
         A column that a source gained since, and that is not used, leaves it as it was.
         """
         names = {str(self.list(leaf.output())[0].exprId().id()): self.source_of(leaf) for leaf in self.leaves(plan) if _is_source(leaf)}
         lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in str(plan.treeString()).splitlines()]
-        used = {str(a.exprId().id()) for a in self.list(plan.output())}
-        used |= {i for line in lines if not line.startswith("LogicalRDD") for i in re.findall(r"#(\d+)", line)}
-        positional = any(line.startswith("Union") for line in lines)
+        unions = [java for kind, java in self.census(plan) if kind == "Union"]
+        lines += [f"union of {'; '.join(map(self._places, self.list(union.children())))}" for union in unions]
+        lines.append(f"gives {self._places(plan)}")
+        used = {i for line in lines if not line.startswith("LogicalRDD") for i in re.findall(r"#(\d+)", line)}
         kept: list[str] = []
         for line in lines:
             if line.startswith("LogicalRDD"):
                 columns = re.findall(r"[^\[ ,]+#(\d+)L?", line)
                 line = f"source {names.get(columns[0])} " + " ".join(f"#{i}" for i in columns if i in used)
-            if positional or not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line or not kept:
+            if not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line:
                 kept.append(line)  # another one only leaves out columns
         numbers: dict[str, str] = {}
         return re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), "\n".join(kept))
+
+    def _places(self, plan: Java) -> str:
+        return " ".join(f"#{a.exprId().id()}" for a in self.list(plan.output()))
 
     def leaves(self, plan: Java) -> list[Java]:
         """All leaves of a plan, those in subqueries included."""

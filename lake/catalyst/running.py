@@ -28,7 +28,11 @@ class Running(Trees):
         Weights pass through; where both sides of a join carry them, they are multiplied. `values`: a literal for each
         subquery in the node's expressions, by its expression id.
         """
-        bound = [self._plans.bound(frame._jdf, self._sessions) for frame in frames]
+        if node.by_name:
+            written = [child.spine[0] for child in node.children]
+            bound = [self._plans.asWritten(f._jdf, self._sessions, w) for f, w in zip(frames, written, strict=True)]
+        else:
+            bound = [self._plans.bound(frame._jdf, self._sessions) for frame in frames]
         children = self._list_of(*bound)
         top = self._plans.over(node.plan, children)
         for outer in [None, *reversed(node.spine[:-1])]:

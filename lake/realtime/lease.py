@@ -74,8 +74,8 @@ def newest(folder: Folder) -> tuple[int, dict[str, Any]]:
         return 0, {}
     try:
         said = json.loads(folder.read(names[-1]))
-    except ValueError:  # being written this moment
-        said = {"state": "running", "renewed": time.time()}
+    except ValueError:  # being written this moment, or by a process that was killed at it
+        said = {"state": "running", "renewed": folder.written(names[-1])}
     return int(names[-1].removeprefix(_PREFIX).removesuffix(".json")), said
 
 

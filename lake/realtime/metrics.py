@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from lake.errors import ConfigError
 from lake.realtime.steps import Step
 from lake.relations.cache import Cache
 from lake.results import RefreshResult
@@ -134,8 +135,16 @@ def _family(family: Any, values: Iterable[tuple[list[str], float]]) -> Metric:
 
 
 def serve(metrics: Sequence[Metrics], address: str, port: int) -> int:
-    """Answer Prometheus at http://address:port/metrics until the process ends; returns the port (0: one that is free)."""
+    """Answer Prometheus at http://address:port/metrics until the process ends; returns the port (0: one that is free).
+
+    Raises ConfigError where nobody can be answered there.
+    """
     registry = CollectorRegistry()
     registry.register(Exported(metrics))
-    server, _ = start_http_server(port, address, registry)
+    try:
+        server, _ = start_http_server(port, address, registry)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"`--metrics-port {port}` at {address}: {error}. Nothing was started. Give another one, or 0 for one that is free."
+        ) from error
     return int(server.server_port)

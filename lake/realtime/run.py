@@ -120,9 +120,10 @@ class RealtimePath:
             started = time.monotonic()
             try:
                 moved = self._batch()
-                if self._drained():
+                drained = self._drained()
+                upkeep.keep(lambda: self.lake.stamp(self.view), idle=drained or not moved)
+                if drained:
                     return
-                upkeep.keep(lambda: self.lake.stamp(self.view), idle=not moved)
             except _ERRORS as error:
                 failed += 1
                 if not passing(error) or failed >= self.settings.attempts:
@@ -147,8 +148,8 @@ class RealtimePath:
         return result.mode != "none"
 
     def _drained(self) -> bool:
-        since = dict(self._since or {})
-        return self.drain and all(since.get(source, -1) >= version for source, version in (self._goal or {}).items())
+        since = dict(self._since or {})  # a function's query need not read all that it is given
+        return self.drain and all(since[source] >= version for source, version in (self._goal or {}).items() if source in since)
 
     def _wait_again(self, error: Exception, failed: int) -> None:
         self.metrics.failures += 1

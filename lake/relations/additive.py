@@ -7,8 +7,9 @@ select them, what its aggregates are made of: count(*), and for each argument x 
     changes = project(new) - held(g)
 
 No other row of the group is read. A group whose count(*) is 0 is gone; a sum whose count of values is 0 is NULL. The smallest of
-a group stays smallest until it is deleted (as the largest does): such a group is looked up and computed anew. Exact for whole
-numbers and decimals; a sum of doubles would drift (trap 8), and is not done so.
+a group stays smallest until it is deleted (as the largest does): such a group is looked up and computed anew. So is one with a sum
+of decimals that overflowed, which is NULL outside ANSI mode and can't be added to. Exact for whole numbers and decimals; a sum of
+doubles would drift (trap 8), and is not done so.
 
 Example: held (g=1, n=2, sum=30), Δ = {(1, 5): +1, (1, 10): -1}: (g=1, n=2, sum=25).
 """
@@ -16,6 +17,7 @@ Example: held (g=1, n=2, sum=30), Δ = {(1, 5): +1, (1, 10): -1}: (g=1, n=2, sum
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -47,7 +49,12 @@ class AddedAggregate(Stored):
     def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """held + the aggregate of the rows that come - that of the rows that go."""
         parts = [held.withColumn(_SIGN, F.lit(0)), *_signed(self, delta, reading)]
-        return _anew(self, reading.keep_rows(_added(self, parts)), reading)
+        overflow = reading.catalyst.spark.conf.get("spark.sql.ansi.enabled") != "true"
+        may_overflow = [m for m in self.measures if overflow and m.kind == "sum" and m.data_type.startswith("DECIMAL")]
+        added = reading.keep_rows(_added(self, parts, may_overflow))
+        if not may_overflow and not any(m.kind in ("min", "max") for m in self.measures):
+            return added.frame.drop(_STALE)
+        return _anew(self, added, reading)
 
 
 def _signed(aggregate: AddedAggregate, delta: Changes, reading: Reading) -> list[DataFrame]:
@@ -59,8 +66,8 @@ def _signed(aggregate: AddedAggregate, delta: Changes, reading: Reading) -> list
     return found
 
 
-def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame]) -> DataFrame:
-    """held + come - gone for each group, with `stale` where an extreme may have gone."""
+def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame], may_overflow: Sequence[Measure]) -> DataFrame:
+    """held + come - gone for each group, with `stale` where an extreme may have gone, or a sum overflowed."""
     frame = parts[0]
     for part in parts[1:]:
         frame = frame.unionByName(part)
@@ -68,9 +75,11 @@ def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame]) -> DataFrame:
     groups = [a.column for a in aggregate.output if a.id not in measured]
     columns = [c for m in aggregate.measures for c in _summed(m)]
     stale = [_extreme_went(m) for m in aggregate.measures if m.kind in ("min", "max")]
+    stale += [F.max(_lost(m, F.col(m.column))) for m in may_overflow]
     grouped = frame.groupBy(*groups).agg(*columns, F.greatest(F.lit(False), F.lit(False), *stale).alias(_STALE))
     kept = grouped if not groups else grouped.where(F.col(_rows_of(aggregate).column) > 0)
-    return kept.select(*groups, *[_finished(m) for m in aggregate.measures], _STALE)
+    lost = reduce(Column.__or__, [_lost(m, _finished(m)) for m in may_overflow], F.col(_STALE))
+    return kept.select(*groups, *[_finished(m) for m in aggregate.measures], lost.alias(_STALE))
 
 
 def _rows_of(aggregate: AddedAggregate) -> Measure:
@@ -98,6 +107,11 @@ def _extreme_went(measure: Measure) -> Column:
     return F.coalesce(gone <= held if measure.kind == "min" else gone >= held, gone.isNotNull())
 
 
+def _lost(measure: Measure, value: Column) -> Column:
+    """Whether a sum of some values is NULL."""
+    return (F.col(column_name(measure.count)) > 0) & value.isNull()  # type: ignore[arg-type]
+
+
 def _finished(measure: Measure) -> Column:
     if measure.kind != "sum":
         return F.col(measure.column)
@@ -106,9 +120,7 @@ def _finished(measure: Measure) -> Column:
 
 
 def _anew(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFrame:
-    """The added rows, with those groups looked up whose extreme went."""
-    if not any(m.kind in ("min", "max") for m in aggregate.measures):
-        return added.frame.drop(_STALE)
+    """The added rows, with the stale groups looked up."""
     stale = reading.keep(added.frame.where(_STALE).drop(_STALE))
     fresh = added.frame.where(~F.col(_STALE)).drop(_STALE)
     if stale is None:

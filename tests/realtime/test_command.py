@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -59,6 +60,15 @@ def test_what_is_wrong_is_said(run: Any, lake: TestLake) -> None:
     assert answer.exit_code == 2
     assert 'Run "lakejoin refresh v" first' in answer.stderr
     assert "'strong' or 'eventual'" in run("show", "v", "--consistency", "soon").stderr
+
+
+def test_a_port_that_is_taken_is_said(run: Any, lake: TestLake) -> None:
+    made(lake)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = run("realtime", "v", "--available-now", "--metrics-port", str(port))
+    assert answer.exit_code == 2
+    assert f"`--metrics-port {port}` at 127.0.0.1: " in answer.stderr
 
 
 def test_one_view_that_fails_stops_no_other(run: Any, lake: TestLake) -> None:

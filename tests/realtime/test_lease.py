@@ -65,6 +65,21 @@ def test_one_on_another_machine_is_followed_when_it_has_been_silent(folder: Fold
     assert Lease.take("v", folder).number == 2
 
 
+def test_one_that_was_killed_while_it_wrote_is_followed_in_time(folder: Folder) -> None:
+    """Its file is empty, or half of what it was to be, which a local disk tells by a checksum."""
+    name, path = f"lease-{Lease.take('v', folder).number:08}.json", Path(folder.path)
+    checksum = (path / f".{name}.crc").read_bytes()
+    folder.replace(name, "")
+    with pytest.raises(ConcurrencyError, match="already running"):
+        Lease.take("v", folder)
+    (path / f".{name}.crc").write_bytes(checksum)
+    (path / name).write_text('{"state": "run')
+    with pytest.raises(ConcurrencyError, match="already running"):
+        Lease.take("v", folder)
+    os.utime(path / name, (0, time.time() - EXPIRES - 1))
+    assert Lease.take("v", folder).number == 2
+
+
 def test_who_was_followed_learns_it(folder: Folder) -> None:
     lease = Lease.take("v", folder)
     rewritten(folder, lease, host="elsewhere", renewed=0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import lake.realtime.upkeep as upkeep
 from lake import Lakehouse
 from lake.deltalog import FileAction
 from lake.errors import DefinitionError, TargetError
@@ -235,9 +236,52 @@ def test_views_on_views_run_in_real_time_together(lake: TestLake) -> None:
         assert eventual.verify("w").exact
 
 
-def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lake.realtime.upkeep as upkeep
+def test_a_view_over_one_that_starts_again_waits_for_it(lake: TestLake) -> None:
+    """The one below goes back to the strong path's snapshot, and its rows with it; the one above reads a table that it reads as well."""
+    lake.table("l", LEFT)
+    lake.table("r", RIGHT)
+    lake.view("below", "SELECT k, count(*) AS n FROM l GROUP BY k", realtime=True)
+    lake.view("above", "SELECT l.id, b.n, r.y FROM l JOIN below b ON l.k = b.k JOIN r ON l.k = r.k", realtime=True)
+    lake.refresh("below")
+    lake.refresh("above")
+    eventual = lake.open.on("eventual")
+    lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
+    for view in lake.views:
+        drained(eventual, view)
+    eventual.rebuild("below")
+    lake.sql("INSERT INTO {r} VALUES (9, 1, 9)")
+    waiting = eventual.refresh("above")
+    assert (waiting.mode, "it waits for a view that it reads, which has l from version 1 to 0" in waiting.reason) == ("none", True)
+    lake.sql("DELETE FROM {l} WHERE id = 1")
+    for view in lake.views:
+        assert drained(eventual, view).exit_code == 0
+        assert eventual.verify(view).exact
+    lake.refresh("below")
+    lake.refresh("above")
+    assert multiset(eventual.read("above")) == multiset(lake.open.read("above"))
 
+
+def test_what_is_drained_is_compacted_and_a_function_need_not_read_all_its_tables(
+    lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_two_tables.py").write_text("def rows(l, r):\n    return l.select('id', 'x')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
+    lake.table("l", LEFT)
+    lake.table("r", RIGHT)
+    lake.view("v", function="of_two_tables:rows", realtime=True)
+    lake.refresh("v")
+    eventual = lake.open.on("eventual")
+    for i in range(2):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)", f"INSERT INTO {{r}} VALUES ({10 + i}, 1, 1)")
+        assert drained(eventual).exit_code == 0
+    log = eventual.table_log("v")
+    assert log is not None
+    assert log.head().files == 1
+    assert eventual.verify("v").exact
+
+
+def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
     eventual = made(lake)
     for i in range(4):
@@ -256,8 +300,6 @@ def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: 
 
 
 def test_only_files_that_came_since_are_compacted(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lake.realtime.upkeep as upkeep
-
     monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
     eventual = made(lake)
     eventual.refresh("v")
@@ -274,8 +316,6 @@ def test_only_files_that_came_since_are_compacted(lake: TestLake, monkeypatch: p
 
 
 def test_larger_files_are_compacted_at_some_turns_only(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lake.realtime.upkeep as upkeep
-
     for name, value in {"_MANY_FILES": 2, "_TURNS": 3, "_OF_BATCHES": 1}.items():  # no file is so small
         monkeypatch.setattr(upkeep, name, value)
     eventual = made(lake)
@@ -294,8 +334,6 @@ def test_larger_files_are_compacted_at_some_turns_only(lake: TestLake, monkeypat
 
 def test_a_compaction_says_no_old_progress_again(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process, whose lease this one lost, may commit between the compaction's look at the table and its own commit."""
-    import lake.realtime.upkeep as upkeep
-
     monkeypatch.setattr(upkeep, "_MANY_FILES", 2)
     eventual = made(lake)
     eventual.refresh("v")
@@ -322,8 +360,6 @@ def test_a_compaction_says_no_old_progress_again(lake: TestLake, monkeypatch: py
 
 
 def test_files_are_chosen_the_smallest_first_and_no_more_than_make_a_large_one() -> None:
-    from lake.realtime.upkeep import _chosen
-
     mega = 1 << 20
 
     def file(name: str, megabytes: float, rows: int = 10, deleted: int = 0) -> FileAction:
@@ -332,18 +368,16 @@ def test_files_are_chosen_the_smallest_first_and_no_more_than_make_a_large_one()
 
     batches = [file("a", 1), file("b", 4), file("c", 4.1)]
     larger = [file("d", 32), file("e", 33), file("f", 100, rows=4, deleted=6), file("g", 100, rows=6, deleted=4)]
-    assert _chosen([*larger, *batches], whole=False) == {"a", "b"}
-    assert _chosen([*larger, *batches], whole=True) == {"a", "b", "c", "d"}  # with "f" they would be too large
-    assert _chosen(larger, whole=True) == set()  # nothing is gained by "d" alone, and "f" does not fit beside it
-    assert _chosen(larger[1:], whole=True) == {"f"}
-    assert _chosen(larger[1:], whole=False) == set()
-    assert _chosen([file("h", 200, rows=1, deleted=9), file("e", 33)], whole=True) == {"h"}
-    assert _chosen([file("a", 1)], whole=True) == set()
+    assert upkeep._chosen([*larger, *batches], whole=False) == {"a", "b"}
+    assert upkeep._chosen([*larger, *batches], whole=True) == {"a", "b", "c", "d"}  # with "f" they would be too large
+    assert upkeep._chosen(larger, whole=True) == set()  # nothing is gained by "d" alone, and "f" does not fit beside it
+    assert upkeep._chosen(larger[1:], whole=True) == {"f"}
+    assert upkeep._chosen(larger[1:], whole=False) == set()
+    assert upkeep._chosen([file("h", 200, rows=1, deleted=9), file("e", 33)], whole=True) == {"h"}
+    assert upkeep._chosen([file("a", 1)], whole=True) == set()
 
 
 def test_old_files_are_removed_at_last_though_batches_wait(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lake.realtime.upkeep as upkeep
-
     eventual = made(lake)
     lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
     drained(eventual)
@@ -363,8 +397,6 @@ def test_old_files_are_removed_at_last_though_batches_wait(lake: TestLake, monke
 
 
 def test_the_log_is_noted_in_a_checkpoint_when_no_batch_waits(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lake.realtime.upkeep as upkeep
-
     monkeypatch.setattr(upkeep, "_MANY_COMMITS", 3)
     eventual = made(lake)
     for i in range(4):

@@ -3,6 +3,8 @@ both sides at once. Judged by plain Spark at both ends."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -59,6 +61,27 @@ def test_what_depends_on_the_order_of_rows_is_refreshed_by_a_scope_where_there_i
     definition = View(spark, SCHEMAS, {**SCOPED, **UNSCOPED}[name]).definition
     assert definition.relation.order_dependent
     assert bool(definition.scope) == (name in SCOPED)
+
+
+def test_what_is_equal_in_one_input_of_a_union_may_tie_above_it(spark: SparkSession) -> None:
+    """A union has the ids of its first input; of its other rows a join in that says nothing."""
+    query = """SELECT v, w, row_number() OVER (PARTITION BY n ORDER BY v) AS r FROM (SELECT v, w, count(*) AS n FROM
+               (SELECT v, w FROM a JOIN b ON v = w {}) GROUP BY v, w)"""
+    definitions = [View(spark, SCHEMAS, query.format(more)).definition for more in ("", "UNION ALL SELECT id, w FROM b")]
+    alone, united = (definition.relation.order_dependent for definition in definitions)
+    assert alone == ""
+    assert "equal sort keys" in united
+
+
+def test_a_sum_of_decimals_that_overflowed_is_computed_anew(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    view = View(session, {"t": "k int, x decimal(38,0)"}, "SELECT k, sum(x) AS t, avg(x) AS m, count(*) AS n FROM t GROUP BY k")
+    assert view.definition.carried
+    large, few = (1, Decimal(9 * 10**37)), [(1, Decimal(1)), (2, None)]
+    for since, until in ((1, 2), (2, 1), (2, 3), (1, 0)):
+        view.assert_law({"t": [*few, *[large] * since]}, {"t": [*few, *[large] * until]})
+    assert view.truth({"t": [*few, large, large]}) == {(1, None, None, 3): 1, (2, None, None, 1): 1}
 
 
 @pytest.mark.parametrize("name", [*ADDED, *NOT_ADDED, *TOP, "order_by_limit_offset"])

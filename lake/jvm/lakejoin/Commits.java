@@ -2,7 +2,11 @@ package lakejoin;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.InputStream;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.NoSuchElementException;
 import org.apache.hadoop.conf.Configuration;
@@ -31,7 +35,8 @@ public final class Commits {
 
   /**
    * A segment of a log on to its newest commit: the same one where none came. Null where the log has to be listed: the segment's own last
-   * commit is not there as it was, its first or its checkpoint was cleaned away, or so many came that to list costs less, or to replay them more.
+   * commit is not there as it was, its first or its checkpoint was cleaned away, or so many came that to list costs less, or to replay them
+   * more; or one is missing among them.
    */
   public LogSegment following(DeltaLog log, LogSegment segment) throws IOException {
     if (segment.deltas().isEmpty()) return null;
@@ -50,9 +55,28 @@ public final class Commits {
       if (deltas.size() > MANY || segment.deltas().size() + deltas.size() > MOST) return null;
       now = next;
     }
+    if (status(files, file(log, version + 2)) != null) return null;
     if (deltas.isEmpty()) return segment;
     deltas.addAll(0, Sequences.list(segment.deltas()));
     return segment.copy(segment.logPath(), version, Sequences.seq(deltas), segment.checkpointProvider(), now.getModificationTime());
+  }
+
+  /** A number that tells what a commit's file says, by which the commit is known again; null where it is not in the log's folder any more. */
+  public String mark(DeltaLog log, long version) throws IOException, NoSuchAlgorithmException {
+    MessageDigest digest = MessageDigest.getInstance("SHA-256");
+    Path path = file(log, version);
+    InputStream said;
+    try {
+      said = path.getFileSystem(log.newDeltaHadoopConf()).open(path);
+    } catch (FileNotFoundException gone) {
+      return null;
+    }
+    try {
+      digest.update(said.readAllBytes());
+    } finally {
+      said.close();
+    }
+    return HexFormat.of().formatHex(digest.digest(), 0, 8);
   }
 
   private static Path file(DeltaLog log, long version) {

@@ -65,6 +65,20 @@ public final class Plans {
     return new Project(Sequences.seq(named), plan);
   }
 
+  /** The same with the columns of the plan that the frame stands for: in their places, under their own names, for what asks by these. */
+  public LogicalPlan asWritten(Dataset frame, Map marks, LogicalPlan written) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    Map columns = new LinkedHashMap();
+    for (Object each : Sequences.list(plan.output())) columns.put(((Attribute) each).name(), each);
+    List named = new ArrayList();
+    for (Object each : Sequences.list(written.output())) {
+      Attribute attribute = (Attribute) each;
+      long id = attribute.exprId().id();
+      named.add(new Alias((Attribute) columns.get("c" + id), attribute.name(), attribute.exprId(), NOTHING, Option.apply(marks.get(id)), SESSION));
+    }
+    return new Project(Sequences.seq(named), plan);
+  }
+
   /** Remember how Spark marks a column as a session window (by a long: Python would make it an int). */
   public void mark(Map marks, NamedExpression column) {
     marks.put(column.exprId().id(), column.metadata());
