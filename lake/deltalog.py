@@ -196,14 +196,16 @@ class Pinned:
         """Whether the change data feed is on at this version."""
         return self._is_on("delta.enableChangeDataFeed")
 
-    def supports(self, name: str) -> bool:
+    def supports(self, name: str, value: str) -> bool:
         """Whether a property asks for what the table's protocol has: Delta keeps no such property."""
-        if name.lower() in ("delta.minreaderversion", "delta.minwriterversion"):
-            return True  # the table was made with them
-        feature = name.lower().removeprefix("delta.feature.")
-        if feature == name.lower():
+        protocol, name = self.snapshot.protocol(), name.lower()
+        least = {"delta.minreaderversion": protocol.minReaderVersion, "delta.minwriterversion": protocol.minWriterVersion}
+        if name in least:
+            return value.isdigit() and int(value) <= int(least[name]())
+        feature = name.removeprefix("delta.feature.")
+        if feature == name:
             return False
-        known = self.snapshot.protocol().readerAndWriterFeatureNames()
+        known = protocol.readerAndWriterFeatureNames()
         return feature in {str(each).lower() for each in self.log.scala.list(known.toSeq())}
 
     @property

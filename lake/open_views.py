@@ -192,8 +192,7 @@ class OpenViews:
         return current
 
     def _inputs_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
-        """What a view's rows were made of: each table at its version; those that a function is given, and does not read, as
-        they are now.
+        """What a view's rows were made of: each table at its version (one that a function is given, and does not read, as it is now).
 
         Raises ExpiredError.
         """

@@ -31,7 +31,7 @@ from lake.relations.reading import Limits, Reading
 from lake.results import RefreshResult
 from lake.session import few_changes
 from lake.stamp import Stamp
-from lake.tables import PinnedSources, Table, check_identity, marked, snapshot_of
+from lake.tables import PinnedSources, Table, check_history, check_identity, marked, snapshot_of
 from lake.view_table import (
     FEED,
     Published,
@@ -124,11 +124,15 @@ class Refresh:
         rebuild = self.rebuild or (edited and self._view.on_definition_change == "rebuild")
         if rebuild and current is not None:
             return RefreshPlan(definition.view, "recompute", stamp.snapshot if stamp else None, until, "a rebuild was asked for")
-        for source, version in stamp.snapshot.versions.items() if stamp is not None else ():
-            if source in self.inputs.tables:
-                check_identity(self.inputs.tables[source], self.inputs.pins[source], self.inputs.newest[source], version)
+        read = stamp.snapshot.versions if stamp is not None else {}
+        known = [(self.inputs.tables[s], self.inputs.pins[s], self.inputs.newest[s], v) for s, v in read.items() if s in self.inputs.tables]
+        for table, pinned, newest, version in known:
+            check_identity(table, pinned, newest, version)
         waited = self.inputs.bases if self.path.eventual else ()
-        return plan(definition.view, stamp, definition.fingerprint, until, definition.recomputed, waited)
+        decided = plan(definition.view, stamp, definition.fingerprint, until, definition.recomputed, waited)
+        for table, pinned, _, version in known if decided.mode != "none" else ():
+            check_history(table, pinned, version)
+        return decided
 
     @phase("compute")
     def _computed(self, current: Published, decided: RefreshPlan) -> RefreshResult:
@@ -183,7 +187,7 @@ class Refresh:
             current.next_number,
             uuid.uuid4().hex,
             current.pinned.version.number,
-            marked(decided.until, self.inputs.pins, current.stamp.snapshot if current.stamp is not None else None),
+            marked(decided.until, self.inputs.pins),
             decided.mode,
             self.definition.fingerprint,
             self.inputs.base_snapshot(),

@@ -92,6 +92,9 @@ class Table:
             raise SourceError(f"The log of {self} can't be read: {reason(error)}.") from error
 
 
+_MEANT = 'If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
+
+
 def by_files(pinned: Pinned, found: Moved) -> bool:
     """Whether a table's changes are read from its data files, not from its change feed."""
     return not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes
@@ -102,12 +105,16 @@ def snapshot_of(pins: Mapping[str, Pinned]) -> Snapshot:
     return Snapshot({label: pinned.version for label, pinned in pins.items()})
 
 
-def marked(snapshot: Snapshot, pins: Mapping[str, Pinned], before: Snapshot | None) -> Snapshot:
-    """A snapshot of the pinned versions for a stamp: with marks, those of the stamp before where a table has not moved since."""
-    known = before.versions if before is not None else {}
-    same = {label: known[label] for label, version in snapshot.versions.items() if known.get(label) == version}
-    found = {label: replace(v, mark=pins[label].log.mark(v.number)) for label, v in snapshot.versions.items() if label not in same}
-    return Snapshot({**found, **same})
+def marked(snapshot: Snapshot, pins: Mapping[str, Pinned]) -> Snapshot:
+    """A snapshot of the pinned versions with the marks of their commits, as a stamp keeps it. Raises SourceError."""
+    return Snapshot({label: replace(v, mark=_mark(label, pins[label], v.number)) for label, v in snapshot.versions.items()})
+
+
+def _mark(table: Table | str, pinned: Pinned, number: int) -> str:
+    try:
+        return pinned.log.mark(number)
+    except Py4JJavaError as error:
+        raise SourceError(f"Version {number} of the log of {table} can't be read: {reason(error)}.") from error
 
 
 def pin_at(pinned: Pinned, label: str, until: int | datetime) -> Pinned:
@@ -230,22 +237,14 @@ def _numbered(columns: Sequence[str]) -> list[str]:
 def check_identity(table: Table, pinned: Pinned, newest: int, since: Version) -> None:
     """Raise SourceError where the log is not the one that was read before (trap 20). `newest`: its newest version's number.
 
-    CREATE OR REPLACE gives a new id while versions go on: an ordinary change, if its commit lies within the interval. With the same id
-    it may be another log all the same: a backup that was put back, or a copy of the folder. Its commit of the version that was read is
-    then not there, or another one.
+    CREATE OR REPLACE gives a new id while versions go on: an ordinary change, if its commit lies within the interval. A backup that was
+    put back has the same id; while it has not so many commits as were read, that is seen here, later by `check_history`.
     """
     here = pinned.version
-    meant = 'If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
     if here.table_id == since.table_id:
-        if newest < since.number:
+        if newest < since.number and pinned.log.head().version.number < since.number:  # another refresh may have read on meanwhile
             raise SourceError(
-                f"{table} was put back: version {since.number} was read of it, and its newest is {newest} now, under the same id. {meant}"
-            )
-        there = pinned.log.mark(since.number) if since.mark and here.number != since.number else ""
-        if there and there != since.mark:
-            raise SourceError(
-                f"{table} has another history now (a backup put back, or a copy, with commits of its own): version {since.number} of it is "
-                f"not the commit that was read. {meant}"
+                f"{table} was put back: version {since.number} was read of it, and its newest is {newest} now, under the same id. {_MEANT}"
             )
         return
     if here.number >= since.number:
@@ -257,8 +256,19 @@ def check_identity(table: Table, pinned: Pinned, newest: int, since: Version) ->
             return
     raise SourceError(
         f"{table} was replaced: version {since.number} was read of table id {since.table_id}, now it is version {here.number} of "
-        f"{here.table_id}. {meant}"
+        f"{here.table_id}. {_MEANT}"
     )
+
+
+def check_history(table: Table, pinned: Pinned, since: Version) -> None:
+    """Raise SourceError where the log's commit of the version that was read is another one: a backup was put back, or the folder is a copy,
+    and other commits came since."""
+    there = _mark(table, pinned, since.number) if since.mark else ""
+    if there and there != since.mark:
+        raise SourceError(
+            f"{table} has another history now (a backup put back, or a copy, with commits of its own): version {since.number} of it is not "
+            f"the commit that was read. {_MEANT}"
+        )
 
 
 def _was(pinned: Pinned, since: Version) -> bool:

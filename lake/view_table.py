@@ -76,7 +76,10 @@ def published(spark: SparkSession, table: Table) -> Published | None:
     log = open_log(spark, table)
     if log is None:
         return None
-    pinned = log.head()
+    try:
+        pinned = log.head()
+    except (PySparkException, Py4JJavaError) as error:
+        raise TargetError(f"The log of the table of view {table} can't be read: {reason(error)}.") from error
     if pinned.properties.get("lakejoin.view") != table.label:
         raise TargetError(
             f"There is a Delta table at {table.path or table.name} that Lakejoin did not make for view {table.label!r}. Move it away, or "
@@ -203,7 +206,8 @@ def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: De
     """Bring the table's description and properties to what the configuration says now."""
     wanted = {FEED: _kept(table)[FEED]} | _told(view, definition) | view.properties
     has = {_property(k): v for k, v in pinned.properties.items()}
-    set_properties(spark, table, {k: v for k, v in wanted.items() if has.get(_property(k)) != v and not pinned.supports(k)})
+    last = {_property(k): (k, v) for k, v in wanted.items()}  # the user's own come after ours
+    set_properties(spark, table, {k: v for name, (k, v) in last.items() if has.get(name) != v and not pinned.supports(k, v)})
     gone = [k for k in ("lakejoin.owner", "lakejoin.tags") if k in pinned.properties and k not in wanted]
     if gone:
         spark.sql(f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(_text, gone))})")

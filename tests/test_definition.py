@@ -78,6 +78,28 @@ def test_reformatting_changes_nothing_and_another_query_is_refused_until_rebuilt
     simple.assert_exact("v")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM a UNION ALL SELECT {} FROM a",
+        "SELECT id, (SELECT max({}) FROM a WHERE w > 1 AND v > 1) AS m FROM a",
+        "SELECT id, (SELECT {} FROM a WHERE s = 'y') AS m FROM a",
+        "SELECT {} AS x FROM a",
+        "SELECT id FROM a WHERE id IN (SELECT {} FROM a)",
+    ],
+)
+def test_another_column_in_the_same_place_is_another_query(lake: TestLake, query: str) -> None:
+    lake.table("a", "SELECT * FROM VALUES (1, 'x', 10, 11), (2, 'y', 20, 21) t(id, s, v, w)")
+    lake.view("q", query.format("v"))
+    prepared = lake.open
+    of_v = prepared._fingerprint("q")["query"]
+    lake.view("q", query.format("w"))
+    of_w = lake.open._fingerprint("q")["query"]
+    assert of_v != of_w
+    lake.sql("ALTER TABLE {a} ADD COLUMN more int")
+    assert lake.open._fingerprint("q")["query"] == of_w
+
+
 @pytest.mark.slow
 def test_another_time_zone_is_another_definition(simple: TestLake) -> None:
     simple.view("v", "SELECT id, CAST(timestamp_micros(v) AS string) AS t FROM a")

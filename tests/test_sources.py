@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+import lake.open_views as open_views
+from lake import open_lake
 from lake.deltalog import Log
 from lake.errors import DefinitionChangedError, DefinitionError, ExpiredError, SourceError
+from lake.inputs import Inputs
 from tests.lakes import TestLake, multiset
 
 pytestmark = pytest.mark.slow
@@ -246,6 +250,46 @@ def test_a_backup_put_back_is_refused_until_rebuilt(joined: TestLake, newer: int
     joined.assert_exact("j")
     joined.sql("INSERT INTO {b} VALUES (1, 8)")
     assert joined.refresh("j").mode == "incremental"
+    joined.assert_exact("j")
+
+
+@pytest.mark.parametrize("moves", ["other", "id", "none"])
+def test_a_backup_put_back_with_as_many_commits_is_refused_whatever_moves(joined: TestLake, moves: str) -> None:
+    """Nothing is mixed with what was read of the other history; a rebuild has the new one, and is gone on from."""
+    shutil.copytree(joined.path("b"), joined.path("backup"))
+    joined.sql("DELETE FROM {b} WHERE id = 2")
+    joined.refresh("j")
+    shutil.rmtree(joined.path("b"))
+    shutil.copytree(joined.path("backup"), joined.path("b"))
+    joined.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    joined.sql("INSERT INTO {b} VALUES (3, 5)")
+    if moves == "other":
+        joined.sql("INSERT INTO {a} VALUES (2, 'q', 7)")
+    elif moves == "id":
+        joined.sql("CREATE OR REPLACE TABLE {b} USING delta AS SELECT 2 AS id, 77 AS w")
+    if moves != "none":
+        with pytest.raises(SourceError, match=r"b .* has another history.*lakejoin rebuild"):
+            joined.refresh("j")
+    joined.open.rebuild("j")
+    joined.assert_exact("j")
+    joined.sql("INSERT INTO {b} VALUES (1, 8)")
+    assert joined.refresh("j").mode == "incremental"
+    joined.assert_exact("j")
+
+
+def test_a_refresh_that_another_one_overtook_has_nothing_to_do(joined: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has looked for the newest versions before the other one, and finds what that one published: newer than all it knows."""
+    original = open_views.capture
+
+    def overtaken(*arguments: Any) -> Inputs:
+        inputs = original(*arguments)
+        monkeypatch.setattr(open_views, "capture", original)
+        joined.sql("INSERT INTO {b} VALUES (2, 9)")
+        assert open_lake(joined.config, spark=joined.spark).refresh("j").mode == "incremental"
+        return inputs
+
+    monkeypatch.setattr(open_views, "capture", overtaken)
+    assert joined.refresh("j").mode == "none"
     joined.assert_exact("j")
 
 

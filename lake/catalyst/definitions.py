@@ -99,22 +99,26 @@ class Catalyst(Running):
         return sorted(found)
 
     def normal_form(self, plan: Java) -> str:
-        """The plan as text: ids numbered by first appearance, sources by name and the columns that are used of them, at last the columns
-        that go by their places, of unions and of the result.
+        """The plan as text: ids numbered by first appearance, sources by name with the columns that are used of them, at last the columns
+        that go by their places: of unions, of subqueries, of the result.
 
         A column that a source gained since, and that is not used, leaves it as it was.
         """
-        names = {str(self.list(leaf.output())[0].exprId().id()): self.source_of(leaf) for leaf in self.leaves(plan) if _is_source(leaf)}
+        columns = [(self.source_of(leaf), a) for leaf in self.leaves(plan) if _is_source(leaf) for a in self.list(leaf.output())]
+        names = {str(a.exprId().id()): (source, str(a.name()).lower().replace("#", "%23")) for source, a in columns}
         lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in str(plan.treeString()).splitlines()]
-        unions = [java for kind, java in self.census(plan) if kind == "Union"]
-        lines += [f"union of {'; '.join(map(self._places, self.list(union.children())))}" for union in unions]
+        for kind, java in self.census(plan):
+            if kind == "Union":
+                lines.append(f"union of {'; '.join(map(self._places, self.list(java.children())))}")
+            elif self.is_a(java, PLAN_EXPRESSION):
+                lines.append(f"subquery gives {self._places(java.plan())}")
         lines.append(f"gives {self._places(plan)}")
         used = {i for line in lines if not line.startswith("LogicalRDD") for i in re.findall(r"#(\d+)", line)}
         kept: list[str] = []
         for line in lines:
             if line.startswith("LogicalRDD"):
-                columns = re.findall(r"[^\[ ,]+#(\d+)L?", line)
-                line = f"source {names.get(columns[0])} " + " ".join(f"#{i}" for i in columns if i in used)
+                ids = [i for i in re.findall(r"#(\d+)L?", line) if i in names]
+                line = f"source {names[ids[0]][0]} " + " ".join(f"{names[i][1]}#{i}" for i in ids if i in used)
             if not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line:
                 kept.append(line)  # another one only leaves out columns
         numbers: dict[str, str] = {}

@@ -120,10 +120,10 @@ class RealtimePath:
             started = time.monotonic()
             try:
                 moved = self._batch()
-                drained = self._drained()
-                upkeep.keep(lambda: self.lake.stamp(self.view), idle=drained or not moved)
-                if drained:
+                if self._drained():
+                    self._keep_once(upkeep)
                     return
+                upkeep.keep(lambda: self.lake.stamp(self.view), idle=not moved)
             except _ERRORS as error:
                 failed += 1
                 if not passing(error) or failed >= self.settings.attempts:
@@ -133,6 +133,13 @@ class RealtimePath:
             failed, self.metrics.state, self.metrics.error = 0, "running", ""
             if not self.metrics.backlog_versions:
                 self.stop.wait(max(0.0, started + self.settings.trigger_seconds - time.monotonic()))
+
+    def _keep_once(self, upkeep: Upkeep) -> None:
+        """Before the path ends: it has done what it was to do, whatever comes of this."""
+        try:
+            upkeep.keep(lambda: self.lake.stamp(self.view), idle=True)
+        except _ERRORS as error:
+            logger.warning("the table of view %s could not be kept small: %s", self.view, error)
 
     def _batch(self) -> bool:
         """One batch; whether there was anything to do."""
@@ -145,6 +152,8 @@ class RealtimePath:
         self.metrics.end(step, result, self.lake.cache_of(self.view))
         if result.mode != "none" and self.on_batch is not None:
             self.on_batch(self.metrics, result)
+        if self.drain and result.mode == "none" and not self._drained():
+            raise ConcurrencyError(f"View {self.view!r}: {result.reason}. Run that one's path first, or `lakejoin realtime --all`.")
         return result.mode != "none"
 
     def _drained(self) -> bool:

@@ -241,7 +241,7 @@ def test_a_view_over_one_that_starts_again_waits_for_it(lake: TestLake) -> None:
     lake.table("l", LEFT)
     lake.table("r", RIGHT)
     lake.view("below", "SELECT k, count(*) AS n FROM l GROUP BY k", realtime=True)
-    lake.view("above", "SELECT l.id, b.n, r.y FROM l JOIN below b ON l.k = b.k JOIN r ON l.k = r.k", realtime=True)
+    lake.view("above", "SELECT l.id, b.n, r.y FROM l JOIN below b ON l.k = b.k JOIN r ON l.k = r.k", realtime={"attempts": 2})
     lake.refresh("below")
     lake.refresh("above")
     eventual = lake.open.on("eventual")
@@ -252,6 +252,9 @@ def test_a_view_over_one_that_starts_again_waits_for_it(lake: TestLake) -> None:
     lake.sql("INSERT INTO {r} VALUES (9, 1, 9)")
     waiting = eventual.refresh("above")
     assert (waiting.mode, "it waits for a view that it reads, which has l from version 1 to 0" in waiting.reason) == ("none", True)
+    path = drained(eventual, "above")
+    assert path.exit_code
+    assert "it waits for a view that it reads" in path.metrics.error
     lake.sql("DELETE FROM {l} WHERE id = 1")
     for view in lake.views:
         assert drained(eventual, view).exit_code == 0

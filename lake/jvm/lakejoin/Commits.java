@@ -65,16 +65,14 @@ public final class Commits {
   public String mark(DeltaLog log, long version) throws IOException, NoSuchAlgorithmException {
     MessageDigest digest = MessageDigest.getInstance("SHA-256");
     Path path = file(log, version);
-    InputStream said;
+    InputStream said = null;
     try {
       said = path.getFileSystem(log.newDeltaHadoopConf()).open(path);
+      digest.update(said.readAllBytes());
     } catch (FileNotFoundException gone) {
       return null;
-    }
-    try {
-      digest.update(said.readAllBytes());
     } finally {
-      said.close();
+      if (said != null) said.close();
     }
     return HexFormat.of().formatHex(digest.digest(), 0, 8);
   }
