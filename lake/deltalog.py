@@ -331,6 +331,7 @@ class Log:
         self.spark = spark
         self.jvm = jvm_of(spark)
         self.scala: Scala = self.jvm.conversions
+        self._marks: dict[int, str] = {}
         delta_log = self.jvm.org.apache.spark.sql.delta.DeltaLog
         self._identifier: Java = None
         if path is not None:
@@ -375,8 +376,10 @@ class Log:
         return Pinned(self, self.java.getSnapshotAt(number, none, none, False))
 
     def mark(self, number: int) -> str:
-        """A digest of what a commit's file says, empty where it is no longer in the log."""
-        return str(self.jvm.own_commits.mark(self.java, number) or "")
+        """A digest of what a commit's file says, empty where it is no longer in the log; read once."""
+        if number not in self._marks:
+            self._marks[number] = str(self.jvm.own_commits.mark(self.java, number) or "")
+        return self._marks[number]
 
     def version_at(self, time: datetime) -> int:
         """The newest version that was committed at or before `time`."""

@@ -29,12 +29,10 @@ Until = Mapping[str, int] | datetime | str | None
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a view reads, captured once. `newest`: the numbers of their newest versions; `bases`: the base tables' versions that its view
-    inputs answer for."""
+    """What a view reads, captured once. `bases`: the base tables' versions that its view inputs answer for."""
 
     tables: Mapping[str, Table]
     pins: Mapping[str, Pinned]
-    newest: Mapping[str, int]
     bases: Snapshot
 
     @property
@@ -50,8 +48,7 @@ class Inputs:
 
     def only(self, names: Sequence[str]) -> Inputs:
         """The inputs that a query really reads."""
-        tables, pins = {n: self.tables[n] for n in names}, {n: self.pins[n] for n in names}
-        return Inputs(tables, pins, self.newest, self.bases)
+        return Inputs({n: self.tables[n] for n in names}, {n: self.pins[n] for n in names}, self.bases)
 
     def base_snapshot(self) -> Snapshot | None:
         """The base tables' versions that a view over these inputs answers for, None where all inputs are tables."""
@@ -134,8 +131,7 @@ def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str]
                 )
             at = bases[name]
         pins[name] = head if at is None else pin_at(head, name, at)
-    newest = {name: (heads.get(name) or pin).version.number for name, pin in pins.items()}
-    return Inputs(tables, pins, newest, bases)
+    return Inputs(tables, pins, bases)
 
 
 def _parent(spark: SparkSession, view: str, table: Table) -> Published:

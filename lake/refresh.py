@@ -125,12 +125,12 @@ class Refresh:
         if rebuild and current is not None:
             return RefreshPlan(definition.view, "recompute", stamp.snapshot if stamp else None, until, "a rebuild was asked for")
         read = stamp.snapshot.versions if stamp is not None else {}
-        known = [(self.inputs.tables[s], self.inputs.pins[s], self.inputs.newest[s], v) for s, v in read.items() if s in self.inputs.tables]
-        for table, pinned, newest, version in known:
-            check_identity(table, pinned, newest, version)
+        known = [(self.inputs.tables[s], self.inputs.pins[s], version) for s, version in read.items() if s in self.inputs.tables]
+        for table, pinned, version in known:
+            check_identity(table, pinned, version)
         waited = self.inputs.bases if self.path.eventual else ()
         decided = plan(definition.view, stamp, definition.fingerprint, until, definition.recomputed, waited)
-        for table, pinned, _, version in known if decided.mode != "none" else ():
+        for table, pinned, version in known if decided.mode != "none" else ():
             check_history(table, pinned, version)
         return decided
 

@@ -28,6 +28,7 @@ from lake.redefinition import redefined
 from lake.snapshots import Snapshot, Version
 
 _DAY = timedelta(days=1)
+_MEANT = 'If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
 _ONE_TASK = 4 << 20
 """Changes in files of no more bytes are read and added up in one task, without a shuffle."""
 _BACK = (1, 10, 100)
@@ -90,9 +91,6 @@ class Table:
             return log.head()
         except (PySparkException, Py4JJavaError) as error:
             raise SourceError(f"The log of {self} can't be read: {reason(error)}.") from error
-
-
-_MEANT = 'If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
 
 
 def by_files(pinned: Pinned, found: Moved) -> bool:
@@ -234,15 +232,16 @@ def _numbered(columns: Sequence[str]) -> list[str]:
     return [f"{quoted(name)} AS c{i}" for i, name in enumerate(columns)]
 
 
-def check_identity(table: Table, pinned: Pinned, newest: int, since: Version) -> None:
-    """Raise SourceError where the log is not the one that was read before (trap 20). `newest`: its newest version's number.
+def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
+    """Raise SourceError where the log is not the one that was read before (trap 20).
 
     CREATE OR REPLACE gives a new id while versions go on: an ordinary change, if its commit lies within the interval. A backup that was
     put back has the same id; while it has not so many commits as were read, that is seen here, later by `check_history`.
     """
     here = pinned.version
     if here.table_id == since.table_id:
-        if newest < since.number and pinned.log.head().version.number < since.number:  # another refresh may have read on meanwhile
+        newest = here.number if here.number >= since.number else pinned.log.head().version.number  # as it is now: others may refresh, too
+        if newest < since.number:
             raise SourceError(
                 f"{table} was put back: version {since.number} was read of it, and its newest is {newest} now, under the same id. {_MEANT}"
             )

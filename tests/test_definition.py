@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from lake import open_lake
@@ -120,16 +122,13 @@ def test_a_column_that_the_view_gains_from_its_source_is_a_changed_definition(si
 
 
 @pytest.mark.slow
-def test_a_function_of_dataframes_is_a_view(
-    simple: TestLake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path_factory.mktemp("functions")
-    (folder / "my_views.py").write_text(
+def test_a_function_of_dataframes_is_a_view(simple: TestLake, module: Callable[[str, str], None]) -> None:
+    module(
+        "my_views",
         "def big(a):\n    return a.where('v > 5').groupBy('s').count()\n"
         "def counting(a):\n    return a.where('v > 5').limit(a.count())\n"
-        "def wrong(b):\n    return b\n"
+        "def wrong(b):\n    return b\n",
     )
-    monkeypatch.syspath_prepend(str(folder))
     simple.view("v", function="my_views:big")
     simple.view("counting", function="my_views:counting")
     simple.view("wrong", function="my_views:wrong")
@@ -145,19 +144,16 @@ def test_a_function_of_dataframes_is_a_view(
 
 
 @pytest.mark.slow
-def test_python_functions_are_given_their_rows_under_the_querys_names(
-    simple: TestLake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path_factory.mktemp("functions")
-    (folder / "of_names.py").write_text(
+def test_python_functions_are_given_their_rows_under_the_querys_names(simple: TestLake, module: Callable[[str, str], None]) -> None:
+    module(
+        "of_names",
         "def mapped(a):\n"
         "    def doubled(frames):\n        for f in frames:\n            yield f.assign(v=f.v * 2)[['s', 'v']]\n"
         "    return a.select('s', 'id', 'v').mapInPandas(doubled, 's string, v long')\n"
         "def grouped(a):\n"
         "    def summed(f):\n        return f.groupby('s', as_index=False)['v'].sum()\n"
-        "    return a.groupBy('s').applyInPandas(summed, 's string, v long')\n"
+        "    return a.groupBy('s').applyInPandas(summed, 's string, v long')\n",
     )
-    monkeypatch.syspath_prepend(str(folder))
     simple.view("mapped", function="of_names:mapped")
     simple.view("grouped", function="of_names:grouped")
     for view in simple.views:

@@ -13,6 +13,8 @@ from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION, QUERY_PLAN, S
 from lake.catalyst.running import Running
 from lake.scala import Java
 
+_SOURCE = "LogicalRDD"
+"""What a placeholder is in a plan."""
 _PLACEHOLDER = "LAKEJOIN_PLACEHOLDER: the rows of a source were asked for while its view was being defined"
 
 # Rules that would merge subqueries into structs, or spread one LIMIT or rank over several nodes; Spark applies them again
@@ -104,19 +106,20 @@ class Catalyst(Running):
 
         A column that a source gained since, and that is not used, leaves it as it was.
         """
-        columns = [(self.source_of(leaf), a) for leaf in self.leaves(plan) if _is_source(leaf) for a in self.list(leaf.output())]
+        census = self.census(plan)
+        columns = [(self.source_of(java), a) for kind, java in census if kind == _SOURCE for a in self.list(java.output())]
         names = {str(a.exprId().id()): (source, str(a.name()).lower().replace("#", "%23")) for source, a in columns}
         lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in str(plan.treeString()).splitlines()]
-        for kind, java in self.census(plan):
+        for kind, java in census:
             if kind == "Union":
                 lines.append(f"union of {'; '.join(map(self._places, self.list(java.children())))}")
             elif self.is_a(java, PLAN_EXPRESSION):
                 lines.append(f"subquery gives {self._places(java.plan())}")
         lines.append(f"gives {self._places(plan)}")
-        used = {i for line in lines if not line.startswith("LogicalRDD") for i in re.findall(r"#(\d+)", line)}
+        used = {i for line in lines if not line.startswith(_SOURCE) for i in re.findall(r"#(\d+)", line)}
         kept: list[str] = []
         for line in lines:
-            if line.startswith("LogicalRDD"):
+            if line.startswith(_SOURCE):
                 ids = [i for i in re.findall(r"#(\d+)L?", line) if i in names]
                 line = f"source {names[ids[0]][0]} " + " ".join(f"{names[i][1]}#{i}" for i in ids if i in used)
             if not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line:
@@ -126,10 +129,6 @@ class Catalyst(Running):
 
     def _places(self, plan: Java) -> str:
         return " ".join(f"#{a.exprId().id()}" for a in self.list(plan.output()))
-
-    def leaves(self, plan: Java) -> list[Java]:
-        """All leaves of a plan, those in subqueries included."""
-        return [java for _, java in self.census(plan) if self.is_a(java, _LEAF)]
 
     def mark_sessions(self, analysed: Java, optimised: Java) -> None:
         """Remember which columns of the optimised plan Spark marks as session windows; it may have lost the name, not the mark."""
@@ -144,10 +143,3 @@ class Catalyst(Running):
         schema = _parse_datatype_json_string(plan.schema().json())
         assert isinstance(schema, StructType)
         return schema
-
-
-def _is_source(plan: Java) -> bool:
-    return bool(plan.nodeName() == "LogicalRDD")
-
-
-_LEAF = "org.apache.spark.sql.catalyst.plans.logical.LeafNode"

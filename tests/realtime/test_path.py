@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -265,10 +266,9 @@ def test_a_view_over_one_that_starts_again_waits_for_it(lake: TestLake) -> None:
 
 
 def test_what_is_drained_is_compacted_and_a_function_need_not_read_all_its_tables(
-    lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: TestLake, module: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "of_two_tables.py").write_text("def rows(l, r):\n    return l.select('id', 'x')\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    module("of_two_tables", "def rows(l, r):\n    return l.select('id', 'x')\n")
     monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
     lake.table("l", LEFT)
     lake.table("r", RIGHT)

@@ -59,7 +59,7 @@ public final class Plans {
       } else {
         long id = Long.parseLong(name.substring(1));
         ExprId exprId = new ExprId(id, NamedExpression.newExprId().jvmId());
-        named.add(new Alias(attribute, name, exprId, NOTHING, Option.apply(marks.get(id)), SESSION));
+        named.add(alias(attribute, name, exprId, marks));
       }
     }
     return new Project(Sequences.seq(named), plan);
@@ -73,8 +73,8 @@ public final class Plans {
     List named = new ArrayList();
     for (Object each : Sequences.list(written.output())) {
       Attribute attribute = (Attribute) each;
-      long id = attribute.exprId().id();
-      named.add(new Alias((Attribute) columns.get("c" + id), attribute.name(), attribute.exprId(), NOTHING, Option.apply(marks.get(id)), SESSION));
+      Attribute column = (Attribute) columns.get("c" + attribute.exprId().id());
+      named.add(alias(column, attribute.name(), attribute.exprId(), marks));
     }
     return new Project(Sequences.seq(named), plan);
   }
@@ -267,6 +267,10 @@ public final class Plans {
       }
     }
     return found;
+  }
+
+  private static Alias alias(Expression expression, String name, ExprId id, Map marks) {
+    return new Alias(expression, name, id, NOTHING, Option.apply(marks.get(id.id())), SESSION);
   }
 
   private static Alias alias(Expression expression, String name) {
