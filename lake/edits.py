@@ -19,12 +19,14 @@ from pyspark.sql.window import Window
 from lake import weights
 from lake.config import HIDDEN_PREFIX
 from lake.definition import Definition
-from lake.deltacommit import FILE, POSITION
+from lake.deltacommit import FILE, POSITION, with_positions
+from lake.deltalog import Pinned
 from lake.errors import InternalError, KeyViolationError
 from lake.nodes import quoted
 from lake.ranges import Ranges, equality, of_frame
 from lake.relations.reading import Changes, Reading
 from lake.scala import values_of
+from lake.snapshots import Version
 from lake.view_table import schema
 
 WEIGHT = f"{HIDDEN_PREFIX}weight"
@@ -43,7 +45,7 @@ class Edits:
 
     `touched`: one row an identity of the rows to look up, with `__lakejoin_wanted`, how many of its rows must be there and go (0:
     a declared key that must not be there yet); None where no row is to be found. `ranges`: of some of their columns, so that files can
-    be skipped.
+    be skipped. `found`: where the rows that go (None: none) lie in a version of the table, if that is known already.
     """
 
     definition: Definition
@@ -53,6 +55,7 @@ class Edits:
     inserted: int
     updated: int
     deleted: int
+    found: tuple[Version, Changes | None] | None = None
 
     def positions(self, table: DataFrame, reading: Reading) -> Changes | None:
         """Where the rows lie that go: file and position. `table`: the rows with their positions, at least those in its `ranges`.
@@ -103,6 +106,37 @@ def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits
         raise InternalError(f"The changes of view {definition.view!r} delete two rows of one key. Nothing was written.")
     new = kept.frame.where(F.col(_ADDED) > 0).selectExpr(*[f"{_ROW}.{quoted(n)} AS {quoted(n)}" for n in names])
     return _of_keys(definition, new, kept, (inserted, updated, deleted))
+
+
+def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: Reading) -> Edits | None:
+    """Edits of a keyed view from all rows that it is to hold and those that its table does, brought together by key in one pass.
+
+    None where a key has several rows on one side: what is to be done with them, the consolidated difference tells.
+    """
+    fields, keys = schema(definition).fields, definition.key_names
+    held = {f.name: f"{HIDDEN_PREFIX}held_{i}" for i, f in enumerate(fields)}
+    new = rows.select(*[F.col(quoted(f.name)) for f in fields], F.lit(True).alias(_ADDED)).observe("new", F.count(_ADDED))
+    old = with_positions(pinned.rows_among({})).select(*[F.col(quoted(n)).alias(h) for n, h in held.items()], FILE, POSITION)
+    old, same_key, same_row = old.observe("old", F.count(POSITION)), F.lit(True), F.lit(True)
+    for key in keys:
+        same_key = same_key & F.col(quoted(key)).eqNullSafe(F.col(held[key]))
+    for field in fields:
+        one, other = (weights.canonical(F.col(quoted(n)), field.dataType) for n in (field.name, held[field.name]))
+        same_row = same_row & one.eqNullSafe(other)
+    paired = new.join(old, on=same_key, how="full").observe("paired", F.count(_ADDED), F.count(POSITION))
+    own = [F.coalesce(F.col(quoted(k)), F.col(held[k])).alias(held[k]) for k in keys]
+    differing = paired.where(F.col(_ADDED).isNull() | F.col(POSITION).isNull() | ~same_row)
+    kept, seen = reading.keep_observed(differing.select(*new.columns, *own, FILE, POSITION))
+    if seen["paired"] != (*seen.get("new", (0,)), *seen.get("old", (0,))):
+        return None
+    inserted, updated, deleted = _tally(kept, f"{POSITION} IS NULL", f"{_ADDED} AND {POSITION} IS NOT NULL", f"{_ADDED} IS NULL")
+    if inserted and not kept.frame.where(F.col(POSITION).isNull()).groupBy(*map(quoted, keys)).count().where("count > 1").isEmpty():
+        return None
+    wanted = F.when(F.col(POSITION).isNull(), 0).otherwise(1).cast("long").alias(_WANTED)
+    touched = replace(kept, frame=kept.frame.select(*[F.col(held[k]).alias(k) for k in keys], wanted))
+    gone = replace(kept, frame=kept.frame.where(F.col(POSITION).isNotNull()).select(FILE, POSITION)) if updated + deleted else None
+    come = kept.frame.where(_ADDED).select(*[F.col(quoted(f.name)) for f in fields])
+    return Edits(definition, come, touched, {}, inserted, updated, deleted, found=(pinned.version, gone))
 
 
 def keyed_apart(definition: Definition, changes: Changes, reading: Reading) -> Edits | None:

@@ -18,7 +18,7 @@ from lake import estimate, explain, publish, view_changes, weights
 from lake.config import ViewConfig
 from lake.definition import Definition
 from lake.deltalog import Pinned
-from lake.edits import WEIGHT, Edits, in_names, keyed, keyed_apart, of_multiset
+from lake.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset
 from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
 from lake.inputs import Inputs, ViewPath, table_of
 from lake.nodes import quoted
@@ -27,7 +27,7 @@ from lake.plan import RefreshPlan, check_fingerprint, differing, plan
 from lake.primary_keys import refuse_broken
 from lake.publish import Target
 from lake.relations.cache import Cache
-from lake.relations.reading import Limits, Reading
+from lake.relations.reading import SMALL, Limits, Reading, WholeError
 from lake.results import RefreshResult
 from lake.session import few_changes
 from lake.stamp import Stamp
@@ -154,10 +154,10 @@ class Refresh:
                 if self.cache is not None:
                     self.cache.begin(since, reading)
                     reading.cache = self.cache
-                frame = view_changes.changes(definition, publish.held(current.pinned, reading), reading)
+                edits = self._edits_of_changes(current, target, stamp, reading)
                 if self.cache is not None:
                     stamp = replace(stamp, lookups=self.cache.lookups_of_batch)
-                result = self._published(target, stamp, reading, decided, frame)
+                result = self._published(target, stamp, reading, decided, edits)
                 if self.cache is not None:
                     self.cache.end(decided.until)
                 return result
@@ -167,8 +167,7 @@ class Refresh:
                 return self._written(target, stamp, reading, decided)
             if not publish.same_schema(definition, current.pinned.schema):
                 return self._replaced(target, stamp, reading, decided)
-            frame = view_changes.difference(definition, current.pinned.rows(), reading)
-            return self._published(target, stamp, reading, decided, frame)
+            return self._published(target, stamp, reading, decided, self._edits_of_all(current, target, stamp, reading))
 
     def _anew(self, decided: RefreshPlan, redefined: Sequence[str]) -> RefreshPlan:
         """The plan where tables were defined anew. Raises DefinitionError where the view is never to be computed anew."""
@@ -212,16 +211,34 @@ class Refresh:
             if changed is None and current.stamp is not None and current.stamp.snapshot == until:
                 return result_of(replace(decided, mode="none", reason="the view holds the same rows"))
             target = Target(self.spark, self.table, current.pinned.log, definition)
-            return self._published(target, self._stamp(current, decided), reading, decided, changed.frame if changed else None)
+            stamp = self._stamp(current, decided)
+            edits = self._edits(target, stamp, reading, changed.frame) if changed else None
+            return self._published(target, stamp, reading, decided, edits)
 
-    def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, frame: DataFrame | None) -> RefreshResult:
-        """Publish weighted rows (in the tree's columns, None: none) as edits of the view."""
-        edits = None if frame is None else self._edits(target, stamp, reading, frame)
+    def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, edits: Edits | None) -> RefreshResult:
         publish.publish(target, stamp, edits, reading)
         return result_of(decided, edits=edits, reading=reading)
 
+    def _edits_of_changes(self, current: Published, target: Target, stamp: Stamp, reading: Reading) -> Edits | None:
+        """What the sources' changes change in the view's table, or, where the reading gives way, the query computed anew."""
+        try:
+            frame = view_changes.changes(self.definition, publish.held(current.pinned, reading), reading)
+        except WholeError as why:
+            reading.give_way(why)
+            return self._edits_of_all(current, target, stamp, reading)
+        return None if frame is None else self._edits(target, stamp, reading, frame)
+
+    def _edits_of_all(self, current: Published, target: Target, stamp: Stamp, reading: Reading) -> Edits:
+        """What the query computed anew changes in the view's table."""
+        definition = self.definition
+        if definition.key is not None and self.gate is None and current.pinned.bytes > SMALL:
+            edits = compared(definition, in_names(definition, definition.relation.snapshot(reading)), current.pinned, reading)
+            if edits is not None:
+                return edits
+        return self._edits(target, stamp, reading, view_changes.difference(definition, publish.held(current.pinned, reading), reading))
+
     def _edits(self, target: Target, stamp: Stamp, reading: Reading, frame: DataFrame) -> Edits:
-        """What weighted rows change in the view's table, after the gate has seen them.
+        """What weighted rows (in the tree's columns) change in the view's table, after the gate has seen them.
 
         Many changes of one table seldom add up in the view: where these do not, they need not be consolidated.
         """

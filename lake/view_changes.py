@@ -3,7 +3,7 @@
 none of its operators needs stored rows   changes(root)                       relations/base.py
 its root is an aggregate or a LIMIT       renewed from the rows held          relations/stored.py
 it depends on the order of rows           computed anew by its scope          relations/scoped.py
-neither                                   the query at `until` - rows held
+neither                                   the query at `until` - rows held (edits.compared, where these have a key)
 """
 
 from __future__ import annotations
@@ -21,18 +21,12 @@ from lake.relations.reading import Limits, Reading, WholeError
 
 
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
-    """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the rows that the view holds."""
-    try:
-        _refuse_dear(definition.relation, reading)
-        return _incremental(definition, table, reading)
-    except WholeError as why:
-        reading.recomputed[:], reading.limits = [str(why)], Limits()
-        reading.expect_many()
-        return difference(definition, table, reading)
+    """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the rows that the view holds.
 
-
-def _incremental(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
+    Raises WholeError where the reading is to `give_way` to the query computed anew.
+    """
     relation = definition.relation
+    _refuse_dear(relation, reading)
     if definition.carried:
         return stored.changes(relation, definition.carried, held(definition, table), reading)
     if not relation.order_dependent:

@@ -1,6 +1,7 @@
-"""Refreshes of many changes, of which only keys and numbers are brought together (edits.keyed_apart), give what those of few give.
+"""Refreshes of many changes, of which only keys and numbers are brought together (edits.keyed_apart), give what those of few give; so do
+those that compute the query anew and bring its rows and those held together by key (edits.compared).
 
-"Many" is made to be more than two rows here, and every commit a large one.
+"Many" is made to be more than two rows here, every commit a large one, and no table small.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lake import edits, refresh, tables
+from lake import edits, publish, refresh, tables
 from lake.errors import KeyViolationError
 from lake.relations.reading import Reading
 from tests.lakes import TestLake, multiset
@@ -22,19 +23,45 @@ VIEWS = {
     "padded": "SELECT f.id, f.v, d.name FROM f LEFT JOIN d ON f.g = d.g",
     "grouped": "SELECT f.g, count(*) AS n, sum(f.v) AS v, max(f.v) AS m FROM f JOIN d ON f.g = d.g GROUP BY f.g",
     "mapped": "SELECT id, g, map('v', v, 'g', g) AS m, cast(v AS double) / 3 AS x FROM f WHERE v > 1",
+    "by_null": "SELECT f.g, count(*) AS n, sum(f.v) AS v FROM f GROUP BY f.g",
+    "by_float": "SELECT if(f.v = 2, -0.0D, f.v / 4) AS x, max(if(f.v = 3, 0.0D, -0.0D)) AS zero, count(*) AS n FROM f GROUP BY 1",
 }
 
 
 @pytest.fixture
 def many(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
+    return _built(lake, monkeypatch, refresh_mode="incremental")
+
+
+@pytest.fixture
+def anew(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
+    monkeypatch.setattr(refresh, "SMALL", 0)
+    return _built(lake, monkeypatch, recompute_above=0)
+
+
+def _built(lake: TestLake, monkeypatch: pytest.MonkeyPatch, **options: Any) -> TestLake:
     monkeypatch.setattr(refresh, "Reading", partial(Reading, local_limit=2))
     monkeypatch.setattr(tables, "_ONE_TASK", 0)
     lake.table("f", "SELECT id, id % 5 AS g, id % 4 AS v FROM range(40)", key=["id"])
     lake.table("d", "SELECT id AS g, concat('n', id) AS name FROM range(4)", key=["g"])
     for name, query in VIEWS.items():
-        lake.view(name, query, refresh_mode="incremental")
+        lake.view(name, query, **options)
         lake.refresh(name)
     return lake
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[bool]:
+    """Whether each call of a function of edits that a refresh makes gave edits."""
+    found, own = list[bool](), getattr(edits, name)
+
+    def note(*arguments: Any) -> Any:
+        edited = own(*arguments)
+        found.append(edited is not None)
+        return edited
+
+    for module in (edits, refresh):
+        monkeypatch.setattr(module, name, note)
+    return found
 
 
 HISTORY = [
@@ -61,6 +88,19 @@ HISTORY = [
 
 
 def test_views_are_exact_and_what_changed_is_counted(many: TestLake) -> None:
+    follow(many)
+
+
+def test_so_they_are_computed_anew(anew: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = noted(monkeypatch, "compared")
+    modes = follow(anew)
+    assert modes.count("recompute") == len(found) > len(HISTORY) * 3
+    assert all(found)
+
+
+def follow(many: TestLake) -> list[str]:
+    """Every history of changes, each view refreshed after each; the modes of the refreshes."""
+    modes = []
     before = {name: _by_key(multiset(many.open.read(name))) for name in VIEWS}
     for statements in HISTORY:
         many.sql(*statements)
@@ -74,8 +114,10 @@ def test_views_are_exact_and_what_changed_is_counted(many: TestLake) -> None:
             shown = (result.rows_inserted, result.rows_updated, result.rows_deleted)
             assert shown == (inserted + updated, updated, deleted + updated), (name, statements)
             before[name] = new
+            modes.append(result.mode)
     for name in VIEWS:
         assert many.open.verify(name).exact
+    return modes
 
 
 def _by_key(rows: Counter[Any]) -> dict[Any, Any]:
@@ -101,16 +143,49 @@ def test_a_key_that_comes_twice_is_refused_as_with_few(many: TestLake) -> None:
 def test_rows_are_brought_together_only_where_they_must_be(
     many: TestLake, monkeypatch: pytest.MonkeyPatch, statements: list[str], apart: list[bool]
 ) -> None:
-    found, own = list[bool](), edits.keyed_apart
-
-    def noted(*arguments: Any) -> Any:
-        edited = own(*arguments)
-        found.append(edited is not None)
-        return edited
-
-    monkeypatch.setattr(edits, "keyed_apart", noted)
-    monkeypatch.setattr(refresh, "keyed_apart", noted)
+    found = noted(monkeypatch, "keyed_apart")
     many.sql(*statements)
     many.refresh("joined")
     assert found == apart
     many.assert_exact("joined")
+
+
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO {f} SELECT id, id % 5, 7 FROM range(35, 45)", "INSERT INTO {f} SELECT 50, 1, id FROM range(9)"]
+)
+def test_a_key_that_comes_twice_anew_is_refused_too(anew: TestLake, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    held, found = multiset(anew.open.read("joined")), noted(monkeypatch, "compared")
+    anew.sql(statement)
+    with pytest.raises(KeyViolationError, match="declared primary key"):
+        anew.refresh("joined")
+    assert found == [False]
+    assert multiset(anew.open.read("joined")) == held
+
+
+def test_rows_are_found_anew_where_the_table_was_optimised_meanwhile(anew: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    anew.sql("UPDATE {f} SET v = v + 1 WHERE id % 3 > 0")
+    anew.refresh("joined")
+    found, calls, commit = noted(monkeypatch, "compared"), list[object](), publish._commit
+
+    def optimise_first(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 1:
+            anew.sql("OPTIMIZE {joined} FULL")
+        commit(*arguments)
+
+    monkeypatch.setattr(publish, "_commit", optimise_first)
+    anew.sql("UPDATE {f} SET v = v + 1, g = pmod(g + 1, 5)")
+    anew.refresh("joined")
+    assert (found, len(calls)) == ([True], 2)
+    anew.assert_exact("joined")
+
+
+def test_a_view_that_is_emptied_and_filled_again_anew(anew: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = noted(monkeypatch, "compared")
+    anew.sql("DELETE FROM {f}")
+    assert anew.refresh("joined").mode == "recompute"
+    anew.assert_exact("joined")
+    anew.sql("INSERT INTO {f} SELECT id, id % 5, id % 4 FROM range(60)")
+    assert anew.refresh("joined").rows_inserted == 48
+    anew.assert_exact("joined")
+    assert found == [True]  # of an empty table there is nothing to be brought together with

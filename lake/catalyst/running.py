@@ -115,6 +115,13 @@ class Running(Trees):
         """The same where the optimiser knows the rows already; None where a job would have to run for them."""
         return self._counted(self._plans.folded(self._session, frame._jdf, limit))
 
+    def counted(self, frame: DataFrame) -> tuple[int, dict[str, tuple[int, ...]]]:
+        """The number of a frame's rows, and the counts that were observed while they were computed, by name (not where no row came by)."""
+        counting = frame.groupBy().count()
+        (row,) = counting.collect()
+        seen = self._plans.observed(counting._jdf)
+        return int(row[0]), {str(name): tuple(int(n) for n in counts) for name, counts in seen.items()}
+
     def _counted(self, local: Java | None) -> tuple[DataFrame, int] | None:
         return None if local is None else (DataFrame(local, self.spark), int(self._plans.size(local)))
 

@@ -228,15 +228,25 @@ class Reading:
         collected = self.catalyst.folded(frame, self.local_limit) if self.many else self.catalyst.collected(frame, self.local_limit)
         if collected is None:
             self.expect_many()
-            self._persisted.append(frame.persist())
-            frame = frame.select("*")  # the frame itself was planned before there was anything persisted, and would compute it again
-            count = frame.count()
-            if count > self.local_limit:
-                return Changes(frame, count, local=False)
-            collected = self.catalyst.collected(frame, self.local_limit)
-            assert collected is not None
+            return self._persist(frame)[0]
         local, count = collected
         return Changes(local, count) if count else None
+
+    def keep_observed(self, frame: DataFrame) -> tuple[Changes, Mapping[str, tuple[int, ...]]]:
+        """A frame that is dear to compute computed once, and what was observed under its names (`DataFrame.observe`); a name may be missing
+        where no row came by."""
+        kept, seen = self._persist(frame)
+        return kept or Changes(frame.limit(0), 0), seen
+
+    def _persist(self, frame: DataFrame) -> tuple[Changes | None, Mapping[str, tuple[int, ...]]]:
+        self._persisted.append(frame.persist())
+        frame = frame.select("*")  # the frame itself was planned before there was anything persisted, and would compute it again
+        count, seen = self.catalyst.counted(frame)
+        if count > self.local_limit:
+            return Changes(frame, count, local=False), seen
+        collected = self.catalyst.collected(frame, self.local_limit)
+        assert collected is not None
+        return Changes(collected[0], count) if count else None, seen
 
     def whole(self, table: object, rows: Callable[[], DataFrame], size: int) -> Changes | None:
         """All rows of a table of so many bytes, brought to the driver once; None where it is too large (or its size not known)."""
@@ -290,6 +300,11 @@ class Reading:
         if cost > self.limits.budget > 0:
             shown = f"{cost >> 20:,} MB {what} are more than the {self.limits.budget >> 20:,} MB of computing it anew"
             raise WholeError(f"the query was computed anew, by estimate: {shown}")
+
+    def give_way(self, why: WholeError) -> None:
+        """From here on the query is computed anew, whatever it costs."""
+        self.recomputed[:], self.limits = [str(why)], Limits()
+        self.expect_many()
 
     def expect_many(self) -> None:
         """No settings for few rows from here on."""

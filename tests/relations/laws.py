@@ -19,7 +19,7 @@ from lake.definition import Definition, define
 from lake.edits import in_names
 from lake.nodes import quoted
 from lake.ranges import Ranges
-from lake.relations.reading import Reading
+from lake.relations.reading import Reading, WholeError
 from lake.session import own_session
 from tests.lakes import frozen
 
@@ -123,7 +123,11 @@ class View:
         with Reading(self.catalyst, sources, local_limit) as reading:
             with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
                 held = in_names(self.definition, self.definition.relation.snapshot(before))
-            found = view_changes.changes(self.definition, held, reading)
+            try:
+                found = view_changes.changes(self.definition, held, reading)
+            except WholeError as why:
+                reading.give_way(why)
+                found = view_changes.difference(self.definition, held, reading)
             self.recomputed = list(reading.recomputed)
             if found is None:
                 return Counter()

@@ -2,12 +2,14 @@ package lakejoin;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import net.razorvine.pickle.Pickler;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -25,6 +27,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CollectMetricsExec$;
 import org.apache.spark.sql.execution.LocalLimitExec;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -33,6 +36,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
+import scala.Tuple2;
 import scala.collection.immutable.ArraySeq;
 import scala.collection.immutable.Seq;
 
@@ -173,6 +177,20 @@ public final class Plans {
     InternalRow[] rows = first(session, query, limit + 1);
     if (rows.length > limit) return null;
     return local(session, query.optimizedPlan(), names(query.analyzed()), ArraySeq.unsafeWrapArray(rows));
+  }
+
+  /** What was counted by name while a frame was run (Dataset.observe), below what is persisted as well. */
+  public Map observed(Dataset frame) {
+    Map found = new HashMap();
+    scala.collection.Iterator each = CollectMetricsExec$.MODULE$.collect(frame.queryExecution().executedPlan()).iterator();
+    while (each.hasNext()) {
+      Tuple2 named = (Tuple2) each.next();
+      Row counts = (Row) named._2();
+      List numbers = new ArrayList();
+      for (int i = 0; i < counts.length(); i++) numbers.add(Long.valueOf(counts.getLong(i)));
+      found.put(named._1(), numbers);
+    }
+    return found;
   }
 
   /** The optimised plan. What has to be run in the end is not begun by the optimiser, which would copy local rows one value at a time. */
