@@ -50,6 +50,15 @@ _TIME_AND_USER = {
     "VariableReference": "a session variable",
     "Sample": "TABLESAMPLE",
 }
+_UNDECLARED = (
+    "LogicalRelation",
+    "DataSourceV2Relation",
+    "DataSourceV2ScanRelation",
+    "HiveTableRelation",
+    "InMemoryRelation",
+    "ExternalRDD",
+)
+"""Leaves of a plan that read rows, and are no placeholders."""
 
 
 @dataclass(frozen=True)
@@ -179,18 +188,25 @@ def _refuse_nondeterministic(name: str, catalyst: Catalyst, plan: Java, census: 
 def _moments(census: Sequence[tuple[str, Java]]) -> set[str]:
     """Casts of 'now' and its like to times."""
     casts = [(java, java.children().head()) for kind, java in census if kind in ("Cast", "ParseToDate", "ParseToTimestamp")]
-    literals = [(java, of) for java, of in casts if of.getClass().getSimpleName() == "Literal"]
-    found = {str(of.toString()): str(java.dataType().typeName()) for java, of in literals}
+    found = {str(of.eval(None)): str(java.dataType().typeName()) for java, of in casts if of.foldable()}
     return {f"CAST('{word}' AS {kind})" for word, kind in found.items() if kind in _TIMES and word.strip().lower() in _NOW}
 
 
 def _typed_moments(text: str) -> set[str]:
     """Literals such as DATE'today', of which the parser leaves only the day that it was."""
-    return {found[0] for found in re.finditer(rf"\b(?:DATE|TIMESTAMP\w*)\s*'\s*(?:{'|'.join(_NOW)})\b[^']*'", text, re.IGNORECASE)}
+    moment = rf"(\b(?:DATE|TIMESTAMP\w*)\s*'\s*(?:{'|'.join(_NOW)})\b[^']*')"
+    passed = r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`"  # comments, texts and names
+    return {found[1] for found in re.finditer(f"{moment}|{passed}", text, re.IGNORECASE | re.DOTALL) if found[1]}
 
 
 def _sources(name: str, catalyst: Catalyst, census: Sequence[tuple[str, Java]], inputs: Sequence[str]) -> tuple[str, ...]:
     found = {catalyst.source_of(java) for kind, java in census if kind == "LogicalRDD"}
+    others = [java for kind, java in census if kind in _UNDECLARED]  # also of which the optimiser needs but the log, as for count(*)
+    if others:
+        raise DefinitionError(
+            f"The query of view {name!r} reads {others[0].simpleString(80)}, which is no table of lakejoin.yml. "
+            "Declare the table under `tables:` and read it by that name."
+        )
     if None in found:
         raise DefinitionError(
             f"The query of view {name!r} reads a DataFrame that is none of its tables. Declare its table under `tables:`."

@@ -22,6 +22,7 @@ _ALWAYS = {
     "Mode": "mode",
     "MaxBy": "max_by",
     "MinBy": "min_by",
+    "MaxMinByK": "max_by or min_by of several",
     "ApproximatePercentile": "approx_percentile",
     "HistogramNumeric": "histogram_numeric",
     "CountMinSketchAgg": "count_min_sketch",

@@ -69,8 +69,10 @@ def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading
     _refuse_lost(target, stamp, transaction.newest(app_id(stamp.view)) >= stamp.number)
     if edits is not None:
         counts = {"inserted": edits.inserted, "updated": edits.updated, "deleted": edits.deleted}
-        known = edits.found is not None and edits.found[0] == pinned.version
-        doomed = edits.found[1] if known else edits.positions(held(pinned, reading, edits.ranges), reading)
+        if edits.found is not None and edits.found[0] == pinned.version:
+            doomed = edits.found[1]
+        else:
+            doomed = edits.positions(held(pinned, reading, edits.ranges), reading)
         if doomed is not None:
             gone, wanted = transaction.delete(doomed.frame.select(FILE, POSITION), doomed.local), edits.updated + edits.deleted
             if gone != wanted:

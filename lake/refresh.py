@@ -20,6 +20,7 @@ from lake.definition import Definition
 from lake.deltalog import Pinned
 from lake.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset
 from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
+from lake.failures import of_rows
 from lake.inputs import Inputs, ViewPath, table_of
 from lake.nodes import quoted
 from lake.phases import phase
@@ -223,10 +224,16 @@ class Refresh:
         """What the sources' changes change in the view's table, or, where the reading gives way, the query computed anew."""
         try:
             frame = view_changes.changes(self.definition, publish.held(current.pinned, reading), reading)
+            return None if frame is None else self._edits(target, stamp, reading, frame)
         except WholeError as why:
             reading.give_way(why)
-            return self._edits_of_all(current, target, stamp, reading)
-        return None if frame is None else self._edits(target, stamp, reading, frame)
+        except (PySparkException, Py4JJavaError) as error:
+            # where several tables changed, some pairs of rows are in no snapshot, nor are sums of changes alone: these may be what failed
+            failed = of_rows(error)
+            if self._view.refresh_mode == "incremental" or not failed:
+                raise
+            reading.give_way(WholeError(f"the query was computed anew: with rows of both ends of the interval it failed ({failed})"))
+        return self._edits_of_all(current, target, stamp, reading)
 
     def _edits_of_all(self, current: Published, target: Target, stamp: Stamp, reading: Reading) -> Edits:
         """What the query computed anew changes in the view's table."""

@@ -134,7 +134,7 @@ def to_rows(frame: DataFrame, what: str) -> DataFrame:
 def is_bitwise(data_type: T.DataType) -> bool:
     """Whether Spark's own equality of this type is equality bit by bit, so that it can be grouped on as it is."""
     match data_type:
-        case T.FloatType() | T.DoubleType() | T.MapType() | T.VariantType():
+        case T.FloatType() | T.DoubleType() | T.MapType() | T.VariantType() | T.CalendarIntervalType():
             return False
         case T.StringType():
             return data_type.collation == _DEFAULT_COLLATION
@@ -153,6 +153,8 @@ def canonical(value: Column, data_type: T.DataType) -> Column:
             return value
         case T.FloatType() | T.DoubleType():
             return value.cast("string")  # Java's shortest decimal: one text a value, "-0.0" apart from "0.0"
+        case T.CalendarIntervalType():
+            return value.cast("string")  # Spark has no order of them; the text names months, days and microseconds
         case T.StringType():
             return F.encode(value.cast(T.StringType()), "utf-8")
         case T.VariantType():

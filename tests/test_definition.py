@@ -204,6 +204,89 @@ def test_a_query_that_fails_on_the_data_says_so_and_leaves_the_view_as_it_was(si
 
 
 @pytest.mark.slow
+def test_what_fails_only_on_rows_of_both_ends_of_the_interval_is_computed_anew(lake: TestLake) -> None:
+    lake.table("orders", "SELECT * FROM VALUES (1, 'EUR', 10), (2, 'USD', 20) t(id, currency, amount)", key=["id"])
+    lake.table("rates", "SELECT * FROM VALUES ('EUR', 2), ('USD', 4) t(currency, rate)", key=["currency"])
+    query = "SELECT o.id, o.amount / r.rate AS price FROM orders o JOIN rates r ON o.currency = r.currency"
+    lake.view("v", query)
+    lake.view("never_anew", query, refresh_mode="incremental")
+    for view in ("v", "never_anew"):
+        lake.refresh(view)
+    lake.sql("DELETE FROM {orders} WHERE currency = 'USD'", "UPDATE {rates} SET rate = 0 WHERE currency = 'USD'")
+    result = lake.refresh("v")
+    assert (result.mode, "DIVIDE_BY_ZERO" in result.reason) == ("recompute", True)
+    lake.assert_exact("v")
+    with pytest.raises(QueryError, match="DIVIDE_BY_ZERO"):
+        lake.refresh("never_anew")
+    lake.sql("INSERT INTO {orders} VALUES (3, 'USD', 30)")
+    with pytest.raises(QueryError, match="DIVIDE_BY_ZERO"):
+        lake.refresh("v")
+
+
+@pytest.mark.slow
+def test_a_table_that_is_not_declared_is_refused_also_where_its_log_would_do(lake: TestLake) -> None:
+    lake.table("a", "SELECT 1 AS id")
+    lake.spark.range(3).write.format("delta").save(lake.path("other"))
+    for expression in ("(SELECT count(*) FROM delta.`{}`)", "(SELECT max(id) FROM delta.`{}`)"):
+        lake.view("v", f"SELECT id, {expression.format(lake.path('other'))} AS n FROM a")
+        with pytest.raises(DefinitionError, match=r"which is no table of lakejoin\.yml"):
+            lake.refresh("v")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "one", "other"),
+    [
+        ("SELECT id FROM a WHERE s = {}", "'Brand#12'", "'Brand#23'"),
+        ("SELECT id FROM a WHERE s IN ({})", "'a', 'b,c'", "'a,b', 'c'"),
+        ("SELECT id FROM a WHERE s IN ({})", ", ".join(f"'#{n}'" for n in range(20)), ", ".join(f"'#{n}'" for n in range(1, 21))),
+        ("SELECT a.id, t.s FROM a JOIN VALUES {} t(n, s) ON a.id = t.n", "(1, 'one')", "(1, 'uno')"),
+        ("SELECT id, array({}) AS l FROM a", "'#1'", "'#2'"),
+        ("SELECT id, {} AS x FROM a", "'%23'", "'#'"),
+        ("SELECT id, {} AS x FROM a", "X'00'", "X'01'"),
+        ("SELECT id, {} AS x FROM a", "0.0D", "-0.0D"),
+    ],
+)
+def test_other_values_in_a_query_are_another_query(simple: TestLake, query: str, one: str, other: str) -> None:
+    simple.view("v", query.format(one))
+    simple.refresh("v")
+    simple.view("v", query.replace("SELECT", "select  ").format(one))
+    assert simple.refresh("v").mode == "none"
+    simple.view("v", query.format(other))
+    with pytest.raises(DefinitionChangedError, match="the query changed"):
+        simple.refresh("v")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])
+@pytest.mark.parametrize(
+    ("picked", "mode"),
+    [
+        ("SELECT id, k FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY at DESC) AS n FROM picks) WHERE n = 1", "incremental"),
+        ("SELECT id, first(k) AS k FROM picks GROUP BY id", "recompute"),
+    ],
+)
+def test_what_a_tie_was_broken_for_is_found_by_what_it_is_joined_to(lake: TestLake, join: str, picked: str, mode: str) -> None:
+    pairs = [(i, f"{letter}{i}") for i in range(1, 7) for letter in "pq"]
+
+    def rows(some: list[tuple[int, str]]) -> str:
+        values = ", ".join(f"({i}, 10, '{k}')" for i, k in some)
+        return f"SELECT /*+ COALESCE(1) */ * FROM VALUES {values} t(id, at, k)"
+
+    lake.table("picks", rows(pairs))
+    lake.table("names", f"SELECT k, concat('n', k) AS n FROM ({rows(pairs)})")
+    lake.view("v", f"SELECT x.id, x.k, names.n FROM ({picked}) x {join} names ON x.k = names.k")
+    lake.refresh("v")
+    held = ", ".join(f"'{row.k}'" for row in lake.open.read("v").collect())
+    lake.spark.sql(rows(pairs[::-1])).coalesce(1).write.format("delta").mode("overwrite").save(lake.path("picks"))  # the same rows
+    lake.sql(f"UPDATE {{names}} SET n = 'other' WHERE k IN ({held})")
+    assert lake.refresh("v").mode == mode
+    names = {row.k: row.n for row in lake.spark.read.format("delta").load(lake.path("names")).collect()}
+    found = sorted(lake.open.read("v").collect())
+    assert [(row.id, row.n) for row in found] == [(i, names[row.k]) for i, row in zip(range(1, 7), found, strict=True)]
+
+
+@pytest.mark.slow
 def test_results_that_depend_on_the_order_of_rows_are_explained_and_refreshed_by_their_keys(simple: TestLake) -> None:
     simple.view("v", "SELECT id, collect_list(s) AS l FROM a GROUP BY id")
     simple.view("w", "SELECT collect_list(s) AS l FROM a")

@@ -102,14 +102,15 @@ class Catalyst(Running):
 
     def normal_form(self, plan: Java) -> str:
         """The plan as text: ids numbered by first appearance, sources by name with the columns that are used of them, at last the columns
-        that go by their places: of unions, of subqueries, of the result.
+        that go by their places (of unions, of subqueries, of the result) and the values that are written in it.
 
         A column that a source gained since, and that is not used, leaves it as it was.
         """
         census = self.census(plan)
         columns = [(self.source_of(java), a) for kind, java in census if kind == _SOURCE for a in self.list(java.output())]
         names = {str(a.exprId().id()): (source, str(a.name()).lower().replace("#", "%23")) for source, a in columns}
-        lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in str(plan.treeString()).splitlines()]
+        text = str(self._plans.escaped(plan).treeString())
+        lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in text.splitlines()]
         for kind, java in census:
             if kind == "Union":
                 lines.append(f"union of {'; '.join(map(self._places, self.list(java.children())))}")
@@ -119,13 +120,15 @@ class Catalyst(Running):
         used = {i for line in lines if not line.startswith(_SOURCE) for i in re.findall(r"#(\d+)", line)}
         kept: list[str] = []
         for line in lines:
-            if line.startswith(_SOURCE):
-                ids = [i for i in re.findall(r"#(\d+)L?", line) if i in names]
+            ids = [i for i in re.findall(r"#(\d+)L?", line) if i in names]
+            if line.startswith(_SOURCE) and ids:
                 line = f"source {names[ids[0]][0]} " + " ".join(f"{names[i][1]}#{i}" for i in ids if i in used)
             if not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line:
                 kept.append(line)  # another one only leaves out columns
         numbers: dict[str, str] = {}
-        return re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), "\n".join(kept))
+        values = [f"{kind} {java.dataType().json()} {self._plans.bits(java)}" for kind, java in census if kind == "Literal"]
+        values += [f"{kind} {self._plans.bits(java)}" for kind, java in census if kind in ("InSet", "LocalRelation")]
+        return "\n".join([re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), "\n".join(kept)), *values])
 
     def _places(self, plan: Java) -> str:
         return " ".join(f"#{a.exprId().id()}" for a in self.list(plan.output()))

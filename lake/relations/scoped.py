@@ -70,14 +70,39 @@ def _across(join: Join, side: int, on: Sequence[Expression], catalyst: Catalyst)
     output = join.children[side].node.output_ids
     own = [i for i, e in enumerate(on) if e.attribute is not None and e.references <= output]
     carried = frozenset(own[n] for n in _carried(join.children[side], [on[i] for i in own], catalyst))
-    return carried if _links(join, side, catalyst) else frozenset()
+    return carried if carried and _links(join, side, [on[i] for i in sorted(carried)], catalyst) else frozenset()
 
 
-def _links(join: Join, side: int, catalyst: Catalyst) -> list[tuple[Expression, Expression]]:
-    """(own, other) for the equi-keys by which what was touched on the other side is found on this one."""
+def _links(join: Join, side: int, on: Sequence[Expression], catalyst: Catalyst) -> list[tuple[Expression, Expression]]:
+    """(own, other) for the equi-keys by which what was touched on the other side is found on this one, among the rows of `_chosen_from`.
+
+    What the rows of this side have of them must not depend on the order of rows: the view may hold another choice than would be made now.
+    """
     pairs = [(right, left) if side else (left, right) for left, right, _ in join.equi_keys]
     carried = _carried(join.children[1 - side], [other for _, other in pairs], catalyst)
-    return [pairs[i] for i in sorted(carried)]
+    pairs = [pairs[i] for i in sorted(carried)]
+    firm = [pairs[i] for i in sorted(_carried(join.children[side], [own for own, _ in pairs], catalyst))]
+    return firm or (pairs if _chosen_from(join.children[side], [*on, *(own for own, _ in pairs)], catalyst) else [])
+
+
+def _chosen_from(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> tuple[Relation, list[Expression]] | None:
+    """The rows among which windows and filters choose the relation's, and expressions over these; None where others make them.
+
+    Example: the newest row of each id, `on` its customer: all rows, any of which may be the one that the view holds.
+    """
+    found = list(on)
+    while relation.order_dependent:
+        if isinstance(relation, Linear):
+            below = relation.pushed(found, catalyst)
+        elif relation.node.kind == "Window":
+            output = relation.children[0].node.output_ids
+            below = {i: e for i, e in enumerate(found) if e.references <= output}
+        else:
+            return None
+        if len(below) < len(found):
+            return None
+        relation, found = relation.children[0], [below[i] for i in range(len(found))]
+    return relation, found
 
 
 def _below(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> list[Mapping[int, Expression]]:
@@ -114,11 +139,16 @@ def _touched_join(join: Join, on: Sequence[Expression], reading: Reading) -> lis
     wanted = frozenset(range(len(on)))
     side = next(s for s in join.walkable if _across(join, s, on, reading.catalyst) == wanted)
     child = join.children[side]
-    links = _links(join, side, reading.catalyst)
+    links = _links(join, side, on, reading.catalyst)
     parts = _touched(child, on, reading)
     driving = _touched(join.children[1 - side], [other for _, other in links], reading)
     if driving:
-        keys = reading.keys(driving).pick({i: own for i, (own, _) in enumerate(links)})
+        owns = [own for own, _ in links]
+        if len(_carried(child, owns, reading.catalyst)) < len(owns):
+            chosen = _chosen_from(child, [*on, *owns], reading.catalyst)
+            assert chosen is not None
+            child, on, owns = chosen[0], chosen[1][: len(on)], chosen[1][len(on) :]
+        keys = reading.keys(driving).pick(dict(enumerate(owns)))
         parts.append((reading.keep_rows(child.lookup(keys, reading)), on))
     return parts
 

@@ -2,6 +2,7 @@ package lakejoin;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -13,8 +14,12 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Multiply;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
@@ -35,10 +40,12 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
+import scala.Function1;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.immutable.ArraySeq;
 import scala.collection.immutable.Seq;
+import scala.runtime.AbstractPartialFunction;
 
 /**
  * Plans bound to a node's expression ids, and local rows, made in one trip each: what lake/catalyst/running.py asks of Spark for every
@@ -191,6 +198,49 @@ public final class Plans {
       found.put(named._1(), numbers);
     }
     return found;
+  }
+
+  /** The plan with its texts written so that none is taken for the id of a column, and no two are written alike: # , and % by their codes. */
+  public LogicalPlan escaped(LogicalPlan plan) {
+    return (LogicalPlan) plan.transformAllExpressionsWithSubqueries(new Escaping());
+  }
+
+  private static final class Escaping extends AbstractPartialFunction {
+    public boolean isDefinedAt(Object each) {
+      return each instanceof Literal && ((Literal) each).value() instanceof UTF8String;
+    }
+
+    public Object applyOrElse(Object each, Function1 otherwise) {
+      if (!isDefinedAt(each)) return otherwise.apply(each);
+      String text = ((Literal) each).value().toString();
+      text = text.replace("%", "%25").replace("#", "%23").replace(",", "%2C").replace("\n", "%0A").replace("\r", "%0D");
+      return new Literal(UTF8String.fromString(text), ((Literal) each).dataType());
+    }
+  }
+
+  /** The values that a literal, a set of them, or a relation of local rows is made of, bit by bit. */
+  public String bits(Object of) {
+    List values = new ArrayList();
+    if (of instanceof LocalRelation) {
+      List columns = new ArrayList();
+      for (Object each : Sequences.list(((LocalRelation) of).output())) {
+        Attribute column = (Attribute) each;
+        columns.add(new BoundReference(columns.size(), column.dataType(), column.nullable()));
+      }
+      for (Object row : Sequences.list(((LocalRelation) of).data())) values.add(bits(columns, (InternalRow) row));
+    } else if (of instanceof InSet) {
+      DataType type = ((InSet) of).child().dataType();
+      scala.collection.Iterator each = ((InSet) of).hset().iterator();
+      while (each.hasNext()) values.add(bits(Arrays.asList(new Object[] {new Literal(each.next(), type)}), InternalRow.empty()));
+      Collections.sort(values);
+    } else {
+      values.add(bits(Arrays.asList(new Object[] {of}), InternalRow.empty()));
+    }
+    return values.toString();
+  }
+
+  private static String bits(List expressions, InternalRow row) {
+    return InterpretedUnsafeProjection.createProjection(Sequences.seq(expressions)).apply(row).toString();
   }
 
   /** The optimised plan. What has to be run in the end is not begun by the optimiser, which would copy local rows one value at a time. */
