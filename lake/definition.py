@@ -47,6 +47,7 @@ _TIME_AND_USER = {
     "CurrentUser": "current_user",
     "CurrentDatabase": "current_database",
     "CurrentCatalog": "current_catalog",
+    "CurrentPath": "current_path",
     "VariableReference": "a session variable",
     "Sample": "TABLESAMPLE",
 }

@@ -25,6 +25,7 @@ REFUSED = {
     "SELECT id, now() AS d FROM a": r"uses now",
     "SELECT id FROM a WHERE CAST(s AS TIMESTAMP) < CAST(' Now ' AS TIMESTAMP)": r"uses CAST\(' Now ' AS timestamp\)",
     "SELECT id, to_date('today') AS d FROM a": r"uses CAST\('today' AS date\)",
+    "SELECT id, CAST(concat('to', 'day') AS date) AS d FROM a": r"uses CAST\('today' AS date\)",
     "SELECT id FROM a WHERE CAST(s AS DATE) > date 'Yesterday'": r"uses date 'Yesterday'",
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r": r"has a recursive CTE",
     "SELECT id, current_user() AS u FROM a": r"uses current_user",
@@ -67,7 +68,7 @@ def test_a_missing_table_and_a_folder_that_is_none(lake: TestLake) -> None:
 def test_reformatting_changes_nothing_and_another_query_is_refused_until_rebuilt(simple: TestLake) -> None:
     simple.view("v", "SELECT id, s FROM a WHERE v > 5 AND id < 100")
     simple.refresh("v")
-    simple.view("v", "select  id,\n s from a -- same\n where (v > 5) and id < 100;")
+    simple.view("v", "select  id,\n s from a -- same, as of DATE 'today'\n where (v > 5) and id < 100;")
     assert simple.refresh("v").mode == "none"
     simple.view("v", "SELECT id, s FROM a WHERE v > 15")
     with pytest.raises(DefinitionChangedError, match=r"the query changed.*lakejoin rebuild v"):
@@ -298,6 +299,8 @@ def test_results_that_depend_on_the_order_of_rows_are_explained_and_refreshed_by
     explanation = simple.open.explain("v")
     assert explanation.incremental
     assert explanation.scope == ("id",)
+    simple.view("u", "SELECT s, max_by(id, v, 2) AS newest FROM a GROUP BY s")
+    assert "max_by" in simple.open.explain("u").warning
     assert "collect_list" in explanation.warning
     result = simple.refresh("w")
     assert result.mode == "recompute"

@@ -126,9 +126,13 @@ class Catalyst(Running):
             if not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line:
                 kept.append(line)  # another one only leaves out columns
         numbers: dict[str, str] = {}
-        values = [f"{kind} {java.dataType().json()} {self._plans.bits(java)}" for kind, java in census if kind == "Literal"]
+        values = [f"{kind} {java.dataType().json()} {self._plans.bits(java)}" for kind, java in self._literals(census)]
         values += [f"{kind} {self._plans.bits(java)}" for kind, java in census if kind in ("InSet", "LocalRelation")]
         return "\n".join([re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), "\n".join(kept)), *values])
+
+    def _literals(self, census: Sequence[tuple[str, Java]]) -> list[tuple[str, Java]]:
+        """The literals among these, without what functions carry with them as objects, which the text names."""
+        return [(kind, java) for kind, java in census if kind == "Literal" and str(java.dataType().typeName()) != "object"]
 
     def _places(self, plan: Java) -> str:
         return " ".join(f"#{a.exprId().id()}" for a in self.list(plan.output()))

@@ -3,6 +3,7 @@ both sides at once. Judged by plain Spark at both ends."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 
 import pytest
@@ -140,6 +141,13 @@ def test_rows_kept_of_a_lookup_are_those_of_the_keys_that_were_looked_up(spark: 
     view = View(spark, schemas, f"SELECT t.a, count(*) AS n, count(p.b) AS m FROM {joined} GROUP BY t.a HAVING count(*) > 0")
     since: dict[str, Rows] = {"t": [(1, 3), (2, 5)], "u": [(1, 6), (2, 7)], "w": [(6, 3), (7, 5)]}
     view.assert_law(since, {**since, "t": [*since["t"], (1, None), (2, 5)]})
+
+
+def test_intervals_within_a_query_are_told_apart(spark: SparkSession) -> None:
+    joined = "SELECT a.t + x.i AS due, a.n FROM a LEFT JOIN (SELECT n, make_interval(0, m, 0, d) AS i FROM b) x ON a.n = x.n"
+    view = View(spark, {"a": "n int, t timestamp", "b": "n int, m int, d int"}, joined)
+    rows: Rows = [(1, datetime(2026, 1, 31)), (2, datetime(2026, 2, 28)), (3, None)]
+    view.assert_law({"a": rows, "b": [(1, 1, 0), (2, 0, 30)]}, {"a": rows, "b": [(1, 0, 30), (2, 0, 30), (3, 1, 1)]})
 
 
 def test_nothing_changed_is_no_changes(spark: SparkSession) -> None:
