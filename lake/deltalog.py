@@ -246,11 +246,11 @@ class Pinned:
     def _files_among(self, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
         """(file, bytes) of those that may hold the keys."""
         fields = {f.name: f for f in self.schema.fields}
-        physical = {name: physical_name(fields[name]) for name in keys}
+        told = {physical_name(fields[n]): (fields[n].dataType, ranges) for n, ranges in keys.items() if not _is_padded(fields[n])}
         return [
             (self._listed[0].get(i), size)
             for i, (size, stats) in enumerate(self._files)
-            if all(ranges.may_be_in(statistics(stats, physical[name], fields[name].dataType)) for name, ranges in keys.items())
+            if all(ranges.may_be_in(statistics(stats, name, data_type)) for name, (data_type, ranges) in told.items())
         ]
 
     @cached_property
@@ -313,6 +313,11 @@ class Pinned:
             return max((int(t.version()) for t in self.log.scala.list(noted.get()) if t.appId() == app_id), default=-1)
         found = self.snapshot.transactions().get(app_id)
         return -1 if found.isEmpty() else int(found.get())
+
+
+def _is_padded(field: StructField) -> bool:
+    """Whether Spark pads the column as it reads it (CHAR): files, and what is said of them, may hold shorter values."""
+    return str((field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char")
 
 
 def _statistics(add: Mapping[str, Any]) -> dict[str, Any]:

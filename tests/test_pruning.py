@@ -71,3 +71,23 @@ def test_bounds_without_values_and_empty_keys_leave_files_out(lake: TestLake, sp
     assert {100, 101} <= found <= set(range(100, 110))
     assert pinned.rows_among({"id": Ranges(data_type, (), False, ())}).count() == 0
     assert pinned.rows_among({"id": Ranges(data_type, (), True, ())}).count() == 0
+
+
+def test_a_column_that_spark_pads_is_looked_up_though_its_files_hold_less(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lake.relations.reading.SMALL", 0)
+    feed = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    for name, rows in (("a", ["('ab', 1), ('cd', 2)"]), ("b", ["('ab', 10)", "('cd', 20)"])):
+        lake.spark.sql(f"CREATE TABLE delta.`{lake.path(name)}` (c CHAR(5), v INT) USING delta {feed}")
+        lake.tables[name] = {"path": name}
+        for values in rows:  # not by SQL, which pads as it writes
+            lake.spark.sql(f"SELECT * FROM VALUES {values} t(c, v)").write.format("delta").mode("append").save(lake.path(name))
+    lake.view("joined", "SELECT a.c, a.v, b.v AS w FROM a JOIN b ON a.c = b.c")
+    lake.view("padded", "SELECT a.c, a.v, b.v AS w FROM a LEFT JOIN b ON a.c = b.c")
+    lake.view("grouped", "SELECT c, count(DISTINCT v) AS n FROM b GROUP BY c")
+    for change in ("INSERT INTO {a} VALUES ('ab', 3)", "UPDATE {b} SET v = v + 1 WHERE c = 'cd'", "DELETE FROM {a} WHERE c = 'ab'"):
+        for view in lake.views:
+            lake.refresh(view)
+        lake.sql(change)
+        for view in lake.views:
+            assert lake.refresh(view).mode in ("incremental", "none")
+            lake.assert_exact(view)

@@ -3,6 +3,7 @@ package lakejoin;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.OptimisticTransaction;
@@ -18,9 +19,9 @@ import scala.collection.immutable.Seq;
 public final class Files {
   /** The rows of some files (AddFile actions, with their deletion vectors), in a session, by the schema of a snapshot. */
   public Dataset rows(SparkSession session, DeltaLog log, Snapshot snapshot, Seq files) {
-    LogicalRelation plan = (LogicalRelation)
-        log.createDataFrame(snapshot, files, false, Option.empty()).queryExecution().analyzed();
-    HadoopFsRelation delta = (HadoopFsRelation) plan.relation();
+    // a table with CHAR columns has a projection on top, that pads them, and gets it again
+    LogicalPlan plan = log.createDataFrame(snapshot, files, false, Option.empty()).queryExecution().analyzed();
+    HadoopFsRelation delta = (HadoopFsRelation) ((LogicalRelation) plan.collectLeaves().head()).relation();
     Chosen chosen = new Chosen(session, log, snapshot, files);
     return session.baseRelationToDataFrame(new HadoopFsRelation(chosen, delta.partitionSchema(), delta.dataSchema(), delta.bucketSpec(),
         delta.fileFormat(), delta.options(), session));
