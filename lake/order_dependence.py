@@ -79,13 +79,14 @@ def ordered_by(window: Node, catalyst: Catalyst) -> set[int]:
 def _named_first(node: Node, catalyst: Catalyst) -> str:
     if node.kind == "Aggregate" and any(_collated(java) for java in catalyst.list(node.plan.groupingExpressions())):
         return "groups of strings that are equal by their collation: which of them stands for its group depends on the order of rows"
-    for plan in node.spine:
-        for expression in catalyst.list(plan.expressions()):
-            for kind, java in catalyst.census(expression, subqueries=False):
-                found = _named(kind, java)
-                if found:
-                    return found
-    return ""
+    named = (named_in(expression, catalyst) for plan in node.spine for expression in catalyst.list(plan.expressions()))
+    return next(filter(None, named), "")
+
+
+def named_in(expression: Java, catalyst: Catalyst) -> str:
+    """What in an expression depends on the order of rows, in words; empty where nothing does."""
+    named = (_named(kind, java) for kind, java in catalyst.census(expression, subqueries=False))
+    return next(filter(None, named), "")
 
 
 def anywhere(node: Node, catalyst: Catalyst) -> bool:

@@ -21,11 +21,13 @@ from pyspark.sql import DataFrame
 from lake import weights
 from lake.catalyst import Catalyst
 from lake.nodes import Expression
+from lake.order_dependence import named_in
 from lake.relations.base import Relation
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.linear import Linear, UnionAll
 from lake.relations.reading import Changes, Reading, WholeError
+from lake.weights import is_bitwise
 
 _Part = tuple[Changes, Sequence[Expression]]
 
@@ -74,35 +76,52 @@ def _across(join: Join, side: int, on: Sequence[Expression], catalyst: Catalyst)
 
 
 def _links(join: Join, side: int, on: Sequence[Expression], catalyst: Catalyst) -> list[tuple[Expression, Expression]]:
-    """(own, other) for the equi-keys by which what was touched on the other side is found on this one, among the rows of `_chosen_from`.
-
-    What the rows of this side have of them must not depend on the order of rows: the view may hold another choice than would be made now.
-    """
+    """(own, other) for the equi-keys by which what was touched on the other side is found on this one, with `on`."""
     pairs = [(right, left) if side else (left, right) for left, right, _ in join.equi_keys]
     carried = _carried(join.children[1 - side], [other for _, other in pairs], catalyst)
-    pairs = [pairs[i] for i in sorted(carried)]
-    firm = [pairs[i] for i in sorted(_carried(join.children[side], [own for own, _ in pairs], catalyst))]
-    return firm or (pairs if _chosen_from(join.children[side], [*on, *(own for own, _ in pairs)], catalyst) else [])
+    return [pairs[i] for i in sorted(carried) if _chosen_from(join.children[side], [*on, pairs[i][0]], catalyst)]
 
 
 def _chosen_from(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> tuple[Relation, list[Expression]] | None:
-    """The rows among which windows and filters choose the relation's, and expressions over these; None where others make them.
+    """A relation below this one whose rows don't depend on the order of rows, and whose values of some expressions (as ones over it, `on`
+    is) have all that this one's may have, whatever is chosen; None where there is none.
 
-    Example: the newest row of each id, `on` its customer: all rows, any of which may be the one that the view holds.
+    The view may hold another choice than would be made now. Example: the newest row of each id, `on` its customer: all rows.
     """
     found = list(on)
     while relation.order_dependent:
-        if isinstance(relation, Linear):
-            below = relation.pushed(found, catalyst)
-        elif relation.node.kind == "Window":
-            output = relation.children[0].node.output_ids
-            below = {i: e for i, e in enumerate(found) if e.references <= output}
+        if isinstance(relation, Join):
+            sides = [side for side in relation.walkable if all(e.references <= relation.children[side].node.output_ids for e in found)]
+            below: Mapping[int, Expression] = dict(enumerate(found))
+            child = relation.children[sides[0]] if sides else None
+        elif len(relation.children) == 1:
+            child = relation.children[0]
+            if _is_the_same_in_any_order(relation, found, catalyst):
+                return relation, found
+            below = _passed(relation, found, catalyst)
         else:
             return None
-        if len(below) < len(found):
+        if child is None or len(below) < len(found):
             return None
-        relation, found = relation.children[0], [below[i] for i in range(len(found))]
+        relation, found = child, [below[i] for i in range(len(found))]
     return relation, found
+
+
+def _passed(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> Mapping[int, Expression]:
+    """Position → the expression over the child's rows that `on` is made of: a window's rows are its child's."""
+    if relation.node.kind == "Window":
+        return {i: e for i, e in enumerate(on) if e.references <= relation.children[0].node.output_ids}
+    return _below(relation, on, catalyst)[0]
+
+
+def _is_the_same_in_any_order(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> bool:
+    """Whether these of an aggregate's columns are: max(id) beside avg(double)."""
+    if relation.node.kind != "Aggregate" or relation.children[0].order_dependent or relation.subqueries:
+        return False
+    keys = [catalyst.type_of(catalyst.expression(key)) for key in catalyst.list(relation.node.plan.groupingExpressions())]
+    definitions = catalyst.definitions(relation.node)
+    made = [catalyst.substituted(e, definitions).java for e in on]
+    return all(map(is_bitwise, keys)) and not any(named_in(java, catalyst) for java in made)
 
 
 def _below(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> list[Mapping[int, Expression]]:
@@ -143,11 +162,9 @@ def _touched_join(join: Join, on: Sequence[Expression], reading: Reading) -> lis
     parts = _touched(child, on, reading)
     driving = _touched(join.children[1 - side], [other for _, other in links], reading)
     if driving:
-        owns = [own for own, _ in links]
-        if len(_carried(child, owns, reading.catalyst)) < len(owns):
-            chosen = _chosen_from(child, [*on, *owns], reading.catalyst)
-            assert chosen is not None
-            child, on, owns = chosen[0], chosen[1][: len(on)], chosen[1][len(on) :]
+        chosen = _chosen_from(child, [*on, *(own for own, _ in links)], reading.catalyst)
+        assert chosen is not None
+        child, on, owns = chosen[0], chosen[1][: len(on)], chosen[1][len(on) :]
         keys = reading.keys(driving).pick(dict(enumerate(owns)))
         parts.append((reading.keep_rows(child.lookup(keys, reading)), on))
     return parts

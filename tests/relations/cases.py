@@ -155,11 +155,16 @@ SCOPED = {
         LEFT JOIN b ON x.id = b.id""",
     "averages_that_exist_elsewhere": """SELECT x.s, x.m FROM (SELECT s, max(id) AS id, avg(v) AS m FROM a GROUP BY s) x
         WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.id = x.id AND b.w > x.m)""",
+    "large_averages_joined": """SELECT x.k, x.m, b.w FROM (SELECT id AS k, avg(v) AS m FROM a GROUP BY id HAVING avg(v) > 1) x
+        JOIN b ON x.k = b.id""",
+    "newest_joined_by_what_it_took": """SELECT x.s, x.id, b.w FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY v) AS n
+        FROM (SELECT DISTINCT id, s, v FROM a)) x JOIN b ON x.id = b.id WHERE x.n = 1""",
     "averages_united": "SELECT id AS k, avg(v) AS m FROM a GROUP BY id UNION ALL SELECT id, avg(w) FROM b GROUP BY id",
     "averages_exploded": "SELECT s, e FROM (SELECT s, avg(v) AS m FROM a GROUP BY s) LATERAL VIEW explode(array(m, 1.5)) t AS e",
     "ranked_averages": "SELECT s, id, rank() OVER (PARTITION BY s ORDER BY m) AS r FROM (SELECT s, id, avg(v) AS m FROM a GROUP BY s, id)",
 }
 UNSCOPED = {
+    "first_joined_by_what_it_took": "SELECT x.s, x.k, b.w FROM (SELECT s, first(id) AS k FROM a GROUP BY s) x JOIN b ON x.k = b.id",
     "averages_of_averages": "SELECT m, avg(n) AS a FROM (SELECT s, avg(v) AS m, count(*) AS n FROM a GROUP BY s) GROUP BY m",
     "averages_fully_joined": "SELECT g.m, b.w FROM (SELECT id, avg(v) AS m FROM a GROUP BY id) g FULL JOIN b ON g.id = b.id",
     "average_of_all": "SELECT avg(CAST(v AS double)) AS m FROM a",
