@@ -130,7 +130,8 @@ def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: R
     if seen["paired"] != (*seen.get("new", (0,)), *seen.get("old", (0,))):
         return None
     inserted, updated, deleted = _tally(kept, f"{POSITION} IS NULL", f"{_ADDED} AND {POSITION} IS NOT NULL", f"{_ADDED} IS NULL")
-    if inserted and not kept.frame.where(F.col(POSITION).isNull()).groupBy(*map(quoted, keys)).count().where("count > 1").isEmpty():
+    of_key = kept.frame.where(F.col(POSITION).isNull()).groupBy(*map(quoted, keys)).agg(F.count(F.lit(1)).alias(_NUMBER))
+    if inserted and not of_key.where(F.col(_NUMBER) > 1).isEmpty():
         return None
     wanted = F.when(F.col(POSITION).isNull(), 0).otherwise(1).cast("long").alias(_WANTED)
     touched = replace(kept, frame=kept.frame.select(*[F.col(held[k]).alias(k) for k in keys], wanted))

@@ -23,7 +23,7 @@ VIEWS = {
     "padded": "SELECT f.id, f.v, d.name FROM f LEFT JOIN d ON f.g = d.g",
     "grouped": "SELECT f.g, count(*) AS n, sum(f.v) AS v, max(f.v) AS m FROM f JOIN d ON f.g = d.g GROUP BY f.g",
     "mapped": "SELECT id, g, map('v', v, 'g', g) AS m, cast(v AS double) / 3 AS x FROM f WHERE v > 1",
-    "by_null": "SELECT f.g, count(*) AS n, sum(f.v) AS v FROM f GROUP BY f.g",
+    "by_null": "SELECT f.g AS count, count(*) AS k0, sum(f.v) AS w FROM f GROUP BY f.g",
     "by_float": "SELECT if(f.v = 2, -0.0D, f.v / 4) AS x, max(if(f.v = 3, 0.0D, -0.0D)) AS zero, count(*) AS n FROM f GROUP BY 1",
 }
 
