@@ -19,7 +19,9 @@ def newest_sign(folder: str) -> dict[str, Any]:
     """The last file in a folder, by name: what holds a real-time path's lease says there how it is doing. Empty where there is none."""
     place = _path(folder)
     signs = sorted((file for file in place.iterdir() if file.name.endswith(".json")), key=lambda f: f.name) if place.exists() else []
-    return _json(signs[-1]) if signs else {}
+    if not signs:
+        return {}
+    return _json(signs[-1]) or {"state": "running", "renewed": signs[-1].stat().st_mtime}  # it is being written this moment (lease.newest)
 
 
 def _path(folder: str) -> ObjectStoragePath:

@@ -76,6 +76,10 @@ def answering(context: typer.Context) -> Iterator[Answer]:
         console.errors.print(f"lakejoin: {error}", markup=False)
         answer.keep_error(error)
         raise typer.Exit(error.exit_code) from error
+    except typer.BadParameter as error:
+        if context.obj.run is not None:  # what started the run looks for a line of ours
+            console.errors.print(f"lakejoin: {error.message}", markup=False)
+        raise
     except KeyboardInterrupt as error:
         console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
         raise typer.Exit(130) from error

@@ -16,7 +16,7 @@ import typer
 from lake import console
 from lake.answering import Settings, answering, working, write_whole
 from lake.arguments import Kind, Mode, moment, step_of, time_of, until_of, versions
-from lake.errors import LakeError
+from lake.errors import LakeError, SourceError
 from lake.logs import set_up_logs
 
 app = typer.Typer(
@@ -126,11 +126,11 @@ def backfill(
 
     --mode catch-up brings the view itself to --until in steps; --mode rebuild computes it anew there, in one commit.
     """
-    if mode != Mode.replay and (since or publish or restart):
-        raise typer.BadParameter(f"--since, --publish and --restart are of a replay: --mode {mode} begins where the view stands")
-    if mode == Mode.replay and not since:
-        raise typer.BadParameter("a replay needs --since: where the history begins")
     with answering(context) as answer:
+        if mode != Mode.replay and (since or publish or restart):
+            raise typer.BadParameter(f"--since, --publish and --restart are of a replay: --mode {mode} begins where the view stands")
+        if mode == Mode.replay and not since:
+            raise typer.BadParameter("a replay needs --since: where the history begins")
         opened = answer.lake(strict=False)
         made, to, size = console.Steps(), until_of(until), step_of(step)
         if mode == Mode.replay:
@@ -148,7 +148,7 @@ def backfill(
 def show(
     context: typer.Context,
     view: View,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many rows.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many rows.")] = 20,
     consistency: Annotated[str, typer.Option("--consistency", help="strong, or eventual for the real-time path's rows.")] = "strong",
     at: Annotated[list[str] | None, typer.Option("--at", help="TABLE=VERSION of a source (repeat it): the view as of then.")] = None,
     as_json: Json = False,
@@ -156,11 +156,13 @@ def show(
     """Print rows of a view as it was published last, or as of some versions of its sources."""
     with answering(context) as answer:
         frame = answer.lake().read(view, consistency, versions(at, "--at") if at else None)
-        rows = working(f"reading {view}", lambda: frame.limit(limit).collect())
+        from lake.rows_shown import shown_rows
+
+        rows = working(f"reading {view}", lambda: shown_rows(frame, limit))
         if as_json:
-            console.print_json([row.asDict(recursive=True) for row in rows])
+            console.print_json(rows)
         else:
-            console.print_table(frame.columns, [[console.shown(v) for v in row] for row in rows])
+            console.print_table(frame.columns, [[console.shown(v) for v in row.values()] for row in rows])
 
 
 @app.command(epilog="Examples: lakejoin explain q20 | lakejoin explain q20 --strict")
@@ -326,6 +328,8 @@ def maintain(
         found = working("maintaining", lambda: opened.maintain(None if all_views else _required(view), dry_run))
         answer.keep(found.to_json())
         console.print_maintenance(found, as_json)
+        if found.failed:
+            raise typer.Exit(SourceError.exit_code)
 
 
 @app.command(epilog="Example: lakejoin init ./lakehouse")

@@ -121,6 +121,10 @@ class RealtimeConfig(_Strict):
     cache: CacheConfig = CacheConfig()
 
 
+_NEEDED = {"delta.enabledeletionvectors": "true", "delta.appendonly": "false", "delta.columnmapping.mode": "name"}
+"""Properties without which rows of a view can't be published."""
+
+
 class ViewConfig(_Strict):
     """A view: one of `query`, `query_file` and `function`, what its table carries, and what its rows have to meet (`expectations`, or a
     suite of Great Expectations in `expectations_file`)."""
@@ -154,6 +158,23 @@ class ViewConfig(_Strict):
     @classmethod
     def _on_or_off(cls, value: Any) -> Any:
         return ({} if value else None) if isinstance(value, bool) else value
+
+    @field_validator("properties", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        """YAML's own true, false and whole numbers, as Delta has them."""
+        return {k: str(v).lower() if isinstance(v, bool | int) else v for k, v in value.items()} if isinstance(value, dict) else value
+
+    @field_validator("properties")
+    @classmethod
+    def _refreshable(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            needed = _NEEDED.get(name.lower(), text)
+            if text.lower() != needed.lower():
+                raise ValueError(f"a view's table has {name}: {needed}, not {text}: its rows are published by that. Leave it out")
+            if name.startswith("lakejoin."):
+                raise ValueError(f"{name} is Lakejoin's own. Give it another name")
+        return value
 
     @model_validator(mode="after")
     def _one_definition(self) -> ViewConfig:

@@ -179,6 +179,8 @@ def print_maintenance(found: Maintenance, as_json: bool) -> None:
         return
     rows = [[t.table, f"{t.files_before:,}", f"{t.files_after:,}", f"{t.removed:,}", t.kept] for t in found.tables]
     print_table(["table", "data files before", "after", "old files removed", "not vacuumed, because"], rows)
+    for table, error in found.failed.items():
+        errors.print(f"lakejoin: {table} was left as it is: {error}", markup=False)
     for warning in found.warnings:
         errors.print(f"warning: {warning}", markup=False)
 

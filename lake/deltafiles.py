@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -27,6 +27,9 @@ _READER = "org.apache.spark.sql.delta.commands.cdc.CDCReader"
 FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 """What Delta adds to the rows of a change feed; no table with a feed has columns so named."""
 _WEIGHT = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {weights.WEIGHT}"
+_DESCRIBED = frozenset({"size", "partitionValues"})
+"""What the log may leave out of a file that is removed, and reading it needs."""
+_UNREADABLE = 1 << 60
 _OPENING = 1 << 20
 """What opening a file costs, in bytes read."""
 
@@ -78,23 +81,39 @@ NOTHING = Moved((), (), (), feed_bytes=0, redefined=False, commits=0)
 
 def moved(pinned: Pinned, since: int) -> Moved:
     """What the commits since+1..(the pinned version) did. Raises where one is no longer in the log."""
-    came: dict[tuple[str, str], FileAction] = {}
-    went: dict[tuple[str, str], FileAction] = {}
+    balance = Counter[tuple[str, str]]()  # a file counts as often as it came: RESTORE adds again what OPTIMIZE, left out, took away
+    actions: dict[tuple[tuple[str, str], bool], FileAction] = {}
     feed_bytes, redefined, commits = 0, False, 0
     for commit in pinned.commits(since):
         commits += commit.changes_data
         feed_bytes += _feed_bytes(commit)
         redefined |= commit.table_id is not None
         for action in commit.files:
-            mine, other = (came, went) if action.added else (went, came)
-            if other.pop(action.key, None) is None:
-                mine[action.key] = action
-    before = {file.path: file for file in went.values()}
-    after = {file.path: file for file in came.values()}  # OPTIMIZE and RESTORE can leave two of a path: only one is paired
-    marked = tuple((before[path], after[path]) for path in after if path in before)
-    paired = {file.key for pair in marked for file in pair}
-    alone = [tuple(f for f in side.values() if f.key not in paired) for side in (came, went)]
-    return Moved(alone[0], alone[1], marked, feed_bytes, redefined, commits)
+            balance[action.key] += 1 if action.added else -1
+            actions[action.key, action.added] = action
+    came = [actions[key, True] for key, count in balance.items() for _ in range(count)]
+    went = _described(pinned, since, actions, [key for key, count in balance.items() for _ in range(-count)])
+    before = {file.path: file for file in went}
+    after = {file.path: file for file in came}
+    marked = tuple((before[path], after[path]) for path in after if path in before)  # only one pair of each path
+    for old, new in marked:
+        went.remove(old)
+        came.remove(new)
+    return Moved(tuple(came), tuple(went), marked, feed_bytes, redefined, commits)
+
+
+def _described(
+    pinned: Pinned, since: int, actions: Mapping[tuple[tuple[str, str], bool], FileAction], gone: Sequence[tuple[str, str]]
+) -> list[FileAction]:
+    """The files that went, by their keys: what the log says of each where it was added, if the commit that removed it says no more than its
+    path."""
+    found = {key: actions[key, False] for key in gone}
+    bare = {key for key, file in found.items() if not file.body.keys() >= _DESCRIBED}
+    if bare:
+        there = {file.key: file for file in pinned.log.at(since).data_files()}
+        added = {key: actions.get((key, True)) or there.get(key) for key in bare}
+        found |= {key: replace(file, added=False) for key, file in added.items() if file is not None}
+    return [found[key] for key in gone]
 
 
 def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
@@ -140,9 +159,25 @@ def _rows_of_whole_files(pinned: Pinned, found: Moved, columns: Sequence[str]) -
     """The same, of a table with columns of its own under the names that Delta gives its feed's."""
     new = [*found.came, *(after for _, after in found.marked)]
     old = [*found.went, *(before for before, _ in found.marked)]
-    jvm = pinned.log.jvm
-    frames = [pinned.rows_of([_action(jvm, "add", file.body) for file in files]).selectExpr(*columns) for files in (new, old)]
-    return weights.subtract(*frames)
+    return weights.subtract(*[_whole(pinned, files).selectExpr(*columns) for files in (new, old)])
+
+
+def _whole(pinned: Pinned, files: Sequence[FileAction]) -> DataFrame:
+    """The rows of files of which some may be there several times, or under several vectors."""
+    frames = [pinned.rows_of([_action(pinned.log.jvm, "add", file.body) for file in some]) for some in _apart(files)]
+    return reduce(lambda a, b: a.unionByName(b), frames) if frames else pinned.rows_of([])
+
+
+def _apart(files: Iterable[FileAction]) -> list[list[FileAction]]:
+    """The files in groups that have each path once at the most."""
+    seen = Counter[str]()
+    groups: list[list[FileAction]] = []
+    for file in files:
+        if seen[file.path] == len(groups):
+            groups.append([])
+        groups[seen[file.path]].append(file)
+        seen[file.path] += 1
+    return groups
 
 
 def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]]]:
@@ -162,14 +197,9 @@ def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]
                 with_vector = {**bare, "deletionVector": vector}
                 added.append(bare if flipped else with_vector)
                 removed.append(with_vector if flipped else bare)
-    seen = Counter[str]()
-    for side, files in enumerate((found.came, found.went)):
-        for file in files:
-            number = 2 + seen[file.path]
-            seen[file.path] += 1
-            if number == len(versions):
-                versions.append(([], []))
-            versions[number][side].append(file.body)
+    for group in _apart([*found.came, *found.went]):
+        came, went = ([file.body for file in group if file.added is added] for added in (True, False))
+        versions.append((came, went))
     return versions
 
 
@@ -217,9 +247,12 @@ def _action(jvm: Any, kind: str, body: Body) -> Java:
 
 
 def _feed_bytes(commit: Commit) -> int:
-    """What the change data feed reads of a commit: its change files if it has any, else the files that it added and removed."""
+    """What the change data feed reads of a commit: its change files if it has any, else the files that it added and removed, which it can't
+    where the log says no more than the path of one."""
     if commit.change_files:
         return _cost(commit.change_files.values())
+    if not all(file.body.keys() >= _DESCRIBED for file in commit.files):
+        return _UNREADABLE
     before = {f.path: f for f in commit.files if not f.added}
     after = {f.path: f for f in commit.files if f.added}
     twice = [f.bytes for f in after.values() if f.vector and f.path in before and before[f.path].vector]

@@ -101,6 +101,6 @@ def names_below(spark: SparkSession, path: str) -> set[str]:
     """The names, without their folders, of the data, change and deletion vector files that are below a table's folder."""
     changes = f"{path}/_change_data"
     places = [path, changes] if Folder(spark, changes).exists else [path]
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(places)  # listed by Spark, none is opened
-    listed = json.loads(jvm_of(spark).org.apache.spark.sql.delta.util.JsonUtils.toJson(files._jdf.inputFiles(), None))
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")  # listed, none is opened
+    listed = json.loads(jvm_of(spark).org.apache.spark.sql.delta.util.JsonUtils.toJson(files.load(places)._jdf.inputFiles(), None))
     return {unquote(name.rpartition("/")[2]) for name in listed}

@@ -29,6 +29,8 @@ from lake.scala import Java, Scala, active, jvm_of
 from lake.snapshots import Version
 
 MOST_NAMES = 1_000
+CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+"""Under which the metadata of a STRING column say that it is a CHAR or VARCHAR, which Spark then pads, or checks the length of."""
 _FEW_COMMITS = 100
 _ROW_GROUP = 256 << 20
 _Z85 = str.maketrans(
@@ -84,13 +86,14 @@ class FileAction:
 @dataclass(frozen=True)
 class Commit:
     """What one commit did, as far as Lakejoin asks. `files`: those that change data; `rearranged`: those of OPTIMIZE and its like, which
-    don't; `change_files`: bytes, by path, of the files that it wrote for the change data feed alone."""
+    don't; `change_files`: bytes, by path, of the files that it wrote for the change data feed alone; `metadata`: the table's, where it set
+    them."""
 
     number: int
     timestamp: int
     operation: str
     user_metadata: str | None
-    table_id: str | None
+    metadata: Mapping[str, Any] | None
     files: tuple[FileAction, ...]
     rearranged: tuple[FileAction, ...]
     change_files: Mapping[str, int]
@@ -105,9 +108,21 @@ class Commit:
         return bool(self.files)
 
     @property
+    def table_id(self) -> str | None:
+        """The table's id, where it set its metadata."""
+        return None if self.metadata is None else str(self.metadata["id"])
+
+    @property
     def feed(self) -> list[str]:
         """The names of the files that its change feed is read from: those written for it alone, else its data files."""
         return [path.rpartition("/")[2] for path in self.change_files] or [name for file in self.files for name in file.stored]
+
+
+def schema_of(text: str) -> StructType:
+    """A table's columns, from the JSON that its log has of them."""
+    schema = _parse_datatype_json_string(text)
+    assert isinstance(schema, StructType)
+    return schema
 
 
 def physical_name(field: StructField) -> str:
@@ -143,9 +158,7 @@ class Pinned:
 
     @cached_property
     def schema(self) -> StructType:
-        schema = _parse_datatype_json_string(self.snapshot.schema().json())
-        assert isinstance(schema, StructType)
-        return schema
+        return schema_of(self.snapshot.schema().json())
 
     @property
     def partitioned_by(self) -> list[str]:
@@ -317,7 +330,7 @@ class Pinned:
 
 def _is_padded(field: StructField) -> bool:
     """Whether Spark pads the column as it reads it (CHAR): files, and what is said of them, may hold shorter values."""
-    return str((field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char")
+    return str((field.metadata or {}).get(CHAR_TYPE, "")).startswith("char")
 
 
 def _statistics(add: Mapping[str, Any]) -> dict[str, Any]:
@@ -386,10 +399,10 @@ class Log:
             self._marks[number] = str(self.jvm.own_commits.mark(self.java, number) or "")
         return self._marks[number]
 
-    def version_at(self, time: datetime) -> int:
-        """The newest version that was committed at or before `time`."""
+    def version_at(self, time: datetime, or_first: bool = False) -> int:
+        """The newest version that was committed at or before `time`. `or_first`: the oldest where there was none yet. Raises else."""
         timestamp = self.jvm.java.sql.Timestamp(int(time.timestamp() * 1000))
-        commit = self.java.history().getActiveCommitAtTime(timestamp, self.scala.none, True, False, True)
+        commit = self.java.history().getActiveCommitAtTime(timestamp, self.scala.none, True, False, or_first)
         return int(commit.version())
 
     def commits(self, since: int, until: int) -> Iterator[Commit]:
@@ -397,7 +410,8 @@ class Log:
         commits = self.jvm.own_commits.between(self.java, since + 1, until)
         while (said := self.jvm.own_commits.next(commits)) is not None:
             number, *actions = said.split("\n")  # JSON may hold other ends of a line
-            yield _commit(int(number), map(json.loads, actions))
+            commit = _commit(int(number), map(json.loads, actions))
+            yield commit if commit.timestamp else replace(commit, timestamp=self.jvm.own_commits.written(self.java, commit.number))
 
     def history(self) -> list[dict[str, Any]]:
         """What Delta's history says of each commit that is still in the log, oldest first. One Spark job, of first lines."""
@@ -422,7 +436,7 @@ def _commit(number: int, actions: Iterable[dict[str, dict[str, Any]]]) -> Commit
         int(info.get("timestamp", 0)),
         str(info.get("operation", "")),
         info.get("userMetadata"),
-        str(metadata[-1]["id"]) if metadata else None,
+        metadata[-1] if metadata else None,
         tuple(files[True]),
         tuple(files[False]),
         {str(body["path"]): int(body["size"]) for body in by_kind.get("cdc", [])},

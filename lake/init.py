@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
 
+import yaml
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from lake.config import SUFFIXES
 from lake.errors import ConfigError
 
 _VIEWS = """
@@ -24,13 +30,29 @@ def find_tables(folder: Path) -> dict[str, Path]:
     for here, folders, _ in os.walk(folder):
         if "_delta_log" in folders:
             folders.clear()
-            name = re.sub(r"\W", "_", Path(here).name)
-            name = name if re.match(r"[A-Za-z_]", name) else f"t_{name}"
-            while name.lower() in {n.lower() for n in found}:
-                name += "_2"
-            found[name] = Path(here)
+            if not _is_lakejoins(Path(here)):
+                name = re.sub(r"\W", "_", Path(here).resolve().name, flags=re.ASCII)
+                name = name if re.match(r"[A-Za-z_]", name) else f"t_{name}"
+                while name.lower() in {n.lower() for n in found} or name.endswith(tuple(filter(None, SUFFIXES.values()))):
+                    name += "_2"
+                found[name] = Path(here)
         folders.sort()
     return found
+
+
+def _is_lakejoins(table: Path) -> bool:
+    """Whether it is a view's table, or the results of checks."""
+    try:
+        configuration = DeltaTable(table).metadata().configuration
+    except (DeltaError, OSError):  # no table that can be read; the file names it, and its first use says why
+        return False
+    return "lakejoin.view" in configuration or table.name == "quality_results"
+
+
+def _text(value: str) -> str:
+    """A text in YAML, quoted where it would be something else without."""
+    plain = re.fullmatch(r"\w[\w./-]*|\.[\w./-]*", value) and yaml.safe_load(value) == value
+    return value if plain else json.dumps(value, ensure_ascii=False)
 
 
 def write_config(folder: Path, config: Path, force: bool) -> list[str]:
@@ -42,16 +64,21 @@ def write_config(folder: Path, config: Path, force: bool) -> list[str]:
     tables = find_tables(folder)
     if not tables:
         raise ConfigError(f"There is no Delta table (a folder with a _delta_log in it) under {folder}.")
+    if "_delta_log" in os.listdir(folder):  # its own folder: views would come to lie in the table
+        folder = folder.resolve().parent
     root = os.path.relpath(folder.resolve(), config.resolve().parent)
     lines = [
         "# Written by lakejoin init. Relative table paths start at root; ${VARIABLES} come from the environment.",
-        f"root: {root}",
+        f"root: {_text(root)}",
         "# target: where view tables live: a path, or catalog.schema; default: root/views",
         "",
         "tables:",
         "  # primary_key lets a view be published by its key: declare it where it holds.",
     ]
     for name, path in tables.items():
-        lines.append(f"  {name}: {{path: {path.relative_to(folder).as_posix() or '.'}}}   # primary_key: [...]")
+        place = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+        place = f"./{place}" if ":" in place else place  # which would be a URI
+        lines.append(f"  {_text(name)}: {{path: {_text(place)}}}   # primary_key: [...]")
+    config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text("\n".join(lines) + "\n" + _VIEWS.format(table=next(iter(tables))), encoding="utf-8")
     return list(tables)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -29,17 +29,19 @@ Until = Mapping[str, int] | datetime | str | None
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a view reads, captured once. `bases`: the base tables' versions that its view inputs answer for."""
+    """What a view reads, captured once. `views`: which of it are views; `bases`: the base tables' versions that these answer for."""
 
     tables: Mapping[str, Table]
     pins: Mapping[str, Pinned]
+    views: frozenset[str]
     bases: Snapshot
 
     @property
     def schemas(self) -> dict[str, T.StructType]:
-        """The columns that a query sees of each: of a view those that are not hidden."""
+        """The columns that a query sees of each: of a view those that are not hidden. All may be NULL, so that a query is the same one
+        after NOT NULL was dropped from a table."""
         seen = {t: [f for f in p.schema.fields if not f.name.startswith(HIDDEN_PREFIX)] for t, p in self.pins.items()}
-        return {t: T.StructType(fields) for t, fields in seen.items()}
+        return {t: T.StructType([T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]) for t, fields in seen.items()}
 
     @property
     def primary_keys(self) -> dict[str, tuple[str, ...]]:
@@ -48,11 +50,11 @@ class Inputs:
 
     def only(self, names: Sequence[str]) -> Inputs:
         """The inputs that a query really reads."""
-        return Inputs({n: self.tables[n] for n in names}, {n: self.pins[n] for n in names}, self.bases)
+        return replace(self, tables={n: self.tables[n] for n in names}, pins={n: self.pins[n] for n in names})
 
     def base_snapshot(self) -> Snapshot | None:
         """The base tables' versions that a view over these inputs answers for, None where all inputs are tables."""
-        direct = {t: p.version for t, p in self.pins.items() if "lakejoin.view" not in p.properties}
+        direct = {t: p.version for t, p in self.pins.items() if t not in self.views}
         return Snapshot({**self.bases.versions, **direct}) if len(direct) < len(self.pins) else None
 
 
@@ -131,7 +133,7 @@ def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str]
                 )
             at = bases[name]
         pins[name] = head if at is None else pin_at(head, name, at)
-    return Inputs(tables, pins, bases)
+    return Inputs(tables, pins, frozenset(parents), bases)
 
 
 def _parent(spark: SparkSession, view: str, table: Table) -> Published:
@@ -176,7 +178,7 @@ def versions_at(heads: Mapping[str, Pinned], when: Until, others: str) -> dict[s
     if others == "newest" or not found:
         return {name: head.version.number for name, head in heads.items()} | found
     moment = max(pin_at(heads[name], name, number).time for name, number in found.items())
-    return {name: pin_at(head, name, moment).version.number for name, head in heads.items()} | found
+    return {name: pin_at(head, name, moment, or_first=True).version.number for name, head in heads.items()} | found
 
 
 def check_named(until: Mapping[str, int], tables: Sequence[str], what: str = "until") -> dict[str, int]:

@@ -26,7 +26,7 @@ from lake.config import PAGES
 from lake.config_file import load
 from lake.deltafolder import Folder
 from lake.deltalog import Pinned
-from lake.errors import ConfigError, ExpiredError, InternalError, KeyViolationError, LakeError, QueryError, TargetError
+from lake.errors import ConfigError, ExpiredError, InternalError, KeyViolationError, LakeError, QueryError, SourceError, TargetError
 from lake.inputs import Chooser, Inputs, Until, capture, check_named, table_of
 from lake.open_views import OpenViews
 from lake.plan import nothing_new
@@ -35,10 +35,20 @@ from lake.publish import LostRaceError
 from lake.readable import changes_gone, file_gone, is_of_a_file_gone
 from lake.refresh import Candidate, Gate, Refresh, limits, result_of
 from lake.relations.reading import Limits
-from lake.results import Agreement, BackfillResult, BackfillStep, Differences, Explanation, Maintenance, RefreshResult, SourceStatus
+from lake.results import (
+    Agreement,
+    BackfillResult,
+    BackfillStep,
+    Differences,
+    Explanation,
+    Maintained,
+    Maintenance,
+    RefreshResult,
+    SourceStatus,
+)
 from lake.session import own_session
 from lake.stamp import Stamp
-from lake.tables import Table, changed_last, changes_kept, expires_in, feed_gap, reason, way_of
+from lake.tables import Table, changed_last, changes_kept, check_same, expires_in, feed_gap, reason, way_of
 from lake.texts import expectations_of
 from lake.verify import Share
 from lake.view_table import Publication, deleted, open_log, publications, published, seconds_of, visible
@@ -196,6 +206,7 @@ class Lakehouse(OpenViews):
         spark = own_session(self.spark)
         current = self._built(spark, view)
         assert current.stamp is not None
+        self._refuse_edited(current.stamp)
         try:
             return verify.verify(spark, view, self.config, self._inputs_of(spark, current.stamp), current, share)
         except PySparkException as error:
@@ -236,9 +247,11 @@ class Lakehouse(OpenViews):
         return Checks(self).run([view])
 
     def status(self, view: str | None = None) -> list[SourceStatus]:
-        """Per view and source: published and newest version, lag, how long the changes stay readable, how they are read."""
-        views = [view] if view is not None else list(self.config.views)
-        return [row for name in views for row in self._status(name)]
+        """Per view and source: published and newest version, lag, how long the changes stay readable, how they are read.
+
+        Of a view of many that can't say, one row says why. Raises LakeError for the view that was named.
+        """
+        return self._status(view) if view is not None else [row for name in self.config.views for row in self._known(name)]
 
     def refresh_all(self, until: Until = None) -> list[RefreshResult]:
         """Refresh every view, each after those that it reads, to one snapshot of the base tables."""
@@ -257,29 +270,40 @@ class Lakehouse(OpenViews):
     def maintain(self, view: str | None = None, dry_run: bool = False) -> Maintenance:
         """Compact and vacuum the tables of all views, or of one, and the sources that they read with `maintain: true`.
 
-        Nothing goes that a view of the configuration has still to read. `dry_run`: only say what a vacuum would remove. Raises LakeError.
+        Nothing goes that a view of the configuration has still to read. What keeps one table from it keeps no other. `dry_run`: only say
+        what a vacuum would remove. Raises LakeError.
         """
         self._refuse_eventual("maintain")
         views = list(self.config.views) if view is None else [view]
         sources = [name for name in maintenance.sources(self, views) if name in self.config.tables]
-        tables = [self._view_table(v) for v in views if self.table_log(v) is not None]
+        tables = [self._view_table(v) for v in views]
         tables += [table_of(self.config, name) for name in sources if self.config.tables[name].maintain]
+        tables.append(Table("quality_results", f"{self.config.quality_path}/quality_results", None))
         read, now, spark = maintenance.readers((self, self.on("eventual")), self.config.views), datetime.now(UTC), own_session(self.spark)
         warnings = [maintenance.warning(row) for v in views for row in maintenance.known_status(self, v)]
-        found = [maintenance.maintain(spark, table, read.get(table.label, {}), now, dry_run) for table in tables]
-        quality = Table("quality_results", f"{self.config.quality_path}/quality_results", None)
-        if open_log(spark, quality) is not None:
-            found.append(maintenance.maintain(spark, quality, {}, now, dry_run))
+        found, failed = list[Maintained](), dict[str, str]()
+        for table in tables:
+            try:
+                if table.label in sources or open_log(spark, table) is not None:
+                    found.append(maintenance.maintain(spark, table, read, now, dry_run))
+            except LakeError as error:
+                failed[table.label] = str(error)
         if not dry_run:
             for folder in (self.config.runs_path, *(f"{self.config.quality_path}/{name}" for name in ("validations", PAGES))):
                 maintenance.forget_runs(spark, folder, now)
-        return Maintenance(tuple(found), tuple(filter(None, warnings)))
+        return Maintenance(tuple(found), tuple(filter(None, warnings)), failed)
 
     # -- for doctor ---------------------------------------------------------------------------------------------------
 
     def source_head(self, table: str) -> Pinned:
         """A source's newest version. Raises SourceError, also where a declared key's column is missing."""
-        return table_of(self.config, table).head(self.spark)
+        declared = table_of(self.config, table)
+        head = declared.head(self.spark)
+        missing = [c for c in declared.primary_key if c.lower() not in {name.lower() for name in head.schema.names}]
+        if missing:
+            there = ", ".join(head.schema.names)
+            raise SourceError(f"`tables.{table}.primary_key`: {declared} has no column {missing[0]!r}. It has: {there}.")
+        return head
 
     def feed_gap(self, table: str, since: int) -> str:
         """Why a source's change feed can't be read from a version on; empty where it can, or there is none. Raises SourceError."""
@@ -373,6 +397,12 @@ class Lakehouse(OpenViews):
         if self.path.kind != "strong":
             raise ConfigError(f"`{verb}` works on the strong path. Call it on the lake itself, or on `lake.on('strong')`.")
 
+    def _known(self, view: str) -> list[SourceStatus]:
+        try:
+            return self._status(view)
+        except LakeError as error:
+            return [SourceStatus(view, "-", None, None, None, None, "not known", str(error))]
+
     def _status(self, view: str) -> list[SourceStatus]:
         reads = self.reads(view)
         if any(name in self.config.views and self.table_log(name) is None for name in reads):
@@ -381,12 +411,17 @@ class Lakehouse(OpenViews):
             _, inputs = self._prepare(view, state)
             current = published(state.spark, self._view_table(view))
             stamp = current.stamp if current else None
-            return [_source_status(view, s, stamp, p) for s, p in inputs.pins.items()]
+            return [_source_status(view, inputs.tables[s], stamp, p) for s, p in inputs.pins.items()]
 
 
-def _source_status(view: str, source: str, stamp: Stamp | None, pinned: Pinned) -> SourceStatus:
-    newest = pinned.version.number
+def _source_status(view: str, table: Table, stamp: Stamp | None, pinned: Pinned) -> SourceStatus:
+    source, newest = table.label, pinned.version.number
     read = stamp.snapshot.get(source) if stamp else None
+    if stamp is not None and read is not None:
+        try:
+            check_same(table, pinned, stamp.snapshot.versions[source])
+        except SourceError as error:
+            return SourceStatus(view, source, read, newest, None, None, "another table", str(error))
     left = expires_in(pinned, read, datetime.now(UTC)) if read is not None else None
     way = way_of(pinned)
     advice = (

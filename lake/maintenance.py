@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from lake.config import FORGOTTEN_AFTER
 from lake.deltafolder import Folder, names_below
 from lake.deltalog import Log, Pinned
-from lake.errors import LakeError, SourceError, TargetError
+from lake.errors import DefinitionError, LakeError, SourceError, TargetError
 from lake.inputs import ViewPath
 from lake.results import Maintained, SourceStatus
 from lake.session import vacuuming
@@ -42,20 +42,32 @@ class Views(Protocol):
     def status(self, view: str, /) -> list[SourceStatus]: ...
 
 
-def readers(paths: Sequence[Views], views: Iterable[str]) -> dict[str, dict[Table, int | None]]:
-    """Of each table, the version that each view's tables were made of, on each path; None where one can't say."""
-    found: dict[str, dict[Table, int | None]] = {}
+Readers = Mapping[str, Sequence[tuple[Table, int | None]]]
+"""By a table's name, and by its id (one table may have several names): views' tables, and the version that each was made of, None where it
+can't say."""
+
+
+def readers(paths: Sequence[Views], views: Iterable[str]) -> Readers:
+    """Who has read which version of each table, on each path."""
+    found: dict[str, list[tuple[Table, int | None]]] = {}
     for lake, view in product(paths, views):
-        read: Mapping[str, int | None]
+        read: dict[tuple[str, str], int | None]
         try:
             stamp = lake.stamp(view)
-            read = stamp.snapshot if stamp is not None else {}
+            read = {(name, v.table_id): v.number for name, v in stamp.snapshot.versions.items()} if stamp is not None else {}
         except TargetError:  # somebody else wrote it
-            read = dict.fromkeys(lake.reads(view))
-        for name, version in read.items():
-            if not lake.path.input(name).eventual:
-                found.setdefault(name, {})[lake.path.table(view)] = version
+            read = dict.fromkeys((name, "") for name in sources(lake, [view]))
+        for (name, table_id), version in read.items():
+            if not _is_eventual(lake, name):
+                for known in filter(None, (name, table_id)):
+                    found.setdefault(known, []).append((lake.path.table(view), version))
     return found
+
+
+def _is_eventual(lake: Views, name: str) -> bool:
+    with suppress(DefinitionError):  # it is declared no more
+        return lake.path.input(name).eventual
+    return False
 
 
 def known_status(lake: Views, view: str) -> list[SourceStatus]:
@@ -80,14 +92,13 @@ def forget_runs(spark: SparkSession, folder: str, now: datetime) -> None:
     Folder(spark, folder).delete_older((now - FORGOTTEN_AFTER).timestamp())
 
 
-def maintain(spark: SparkSession, table: Table, read: Mapping[Table, int | None], now: datetime, dry_run: bool) -> Maintained:
-    """Compact and vacuum one table. `read`: the version of it that each view's table was made of, None where that is not known.
+def maintain(spark: SparkSession, table: Table, read: Readers, now: datetime, dry_run: bool) -> Maintained:
+    """Compact and vacuum one table.
 
     `dry_run`: only say how many files a vacuum would remove. Raises SourceError where Delta refuses.
     """
-    log = table.log(spark)
-    head = log.head()
-    kept = held(head, read, now)
+    head = table.head(spark)
+    log, kept = head.log, held(head, [*read.get(table.label, ()), *read.get(head.version.table_id, ())], now)
     try:
         if not dry_run:
             spark.sql(f"OPTIMIZE {table.sql}").collect()
@@ -107,11 +118,11 @@ def _vacuum(spark: SparkSession, table: Table, log: Log, dry_run: bool) -> int:
         return len(before - names_below(spark, log.path))
 
 
-def held(head: Pinned, read: Mapping[Table, int | None], now: datetime) -> str:
+def held(head: Pinned, read: Sequence[tuple[Table, int | None]], now: datetime) -> str:
     """Which view has still to read what a vacuum of the table could remove, and what to do; empty where none has."""
     retention = files_kept(head.properties)
     written_before = min(_DAY, retention / 4)  # files are older than the commit that they belong to
-    for view, version in read.items():
+    for view, version in read:
         if version is None:
             return f'it is not known what view {view.label} has read: run "{view.anew}" first'
         if version < head.version.number:

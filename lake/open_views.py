@@ -6,7 +6,8 @@ What the verbs of lakehouse.py share. Nothing here writes a table.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +19,14 @@ from lake.deltalog import Log
 from lake.errors import LakeError, TargetError
 from lake.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
 from lake.phases import phase
-from lake.plan import differing
+from lake.plan import check_fingerprint, differing
 from lake.queries import named
 from lake.relations.cache import Cache
 from lake.samples import Samples
+from lake.scala import active, jvm_of
 from lake.session import make_session, own_session
 from lake.stamp import Stamp
-from lake.tables import Table, pin_at
+from lake.tables import Table, check_same, pin_at
 from lake.unchanged import unchanged
 from lake.view_table import Published, open_log, published, visible
 
@@ -131,12 +133,12 @@ class OpenViews:
         """The stamp of a view that has nothing to be refreshed by, where that can be told without a JVM and none runs yet; else None."""
         return unchanged(self.config, view) if self._spark is None and self.path.kind == "strong" else None
 
-    def _opened(self, view: str) -> _Opened:
+    def _opened(self, view: str) -> AbstractContextManager[_View]:
         self.config.view(view)
         with self._lock:
             if view not in self._views:
                 self._views[view] = _View(own_session(self.spark))
-        return _Opened(self._views[view])
+        return _locked(self._views[view])
 
     def _prepare(self, view: str, state: _View, until: Until | Chooser = None) -> tuple[Definition, Inputs]:
         """Capture the newest version of each table that the view may read, once, and analyse the view if a schema is new."""
@@ -181,6 +183,13 @@ class OpenViews:
 
         return current
 
+    def _refuse_edited(self, stamp: Stamp) -> None:
+        """Raise DefinitionChangedError where a view's rows were published for another query than the configuration has now."""
+        reads = self.reads(stamp.view)
+        above = any(name in self.config.views for name in reads)  # then the views' tables say which versions these are of
+        at = None if above else {t: n for t, n in stamp.snapshot.items() if t in reads}
+        check_fingerprint(stamp.view, stamp.fingerprint, self._fingerprint(stamp.view, at))
+
     def _view_table(self, view: str) -> Table:
         self.config.view(view)
         return self.path.table(view)
@@ -194,22 +203,17 @@ class OpenViews:
     def _inputs_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
         """What a view's rows were made of: each table at its version (one that a function is given, and does not read, as it is now).
 
-        Raises ExpiredError.
+        Raises ExpiredError, or SourceError where a table is another one now.
         """
         heads = {t: self.path.input(t).head(spark) for t in {*stamp.snapshot, *self.reads(stamp.view)}}
+        for t, version in stamp.snapshot.versions.items():
+            check_same(self.path.input(t), heads[t], version)
         pins = {t: pin_at(head, t, stamp.snapshot[t]) if t in stamp.snapshot else head for t, head in heads.items()}
         return {t: visible(pinned.rows()) for t, pinned in pins.items()}
 
 
-class _Opened:
-    """A view's state under its lock."""
-
-    def __init__(self, state: _View) -> None:
-        self._state = state
-
-    def __enter__(self) -> _View:
-        self._state.lock.acquire()
-        return self._state
-
-    def __exit__(self, *exc: object) -> None:
-        self._state.lock.release()
+@contextmanager
+def _locked(state: _View) -> Iterator[_View]:
+    """A view's state under its lock; its session is the thread's own meanwhile, for Delta asks the thread (a new one has none)."""
+    with state.lock, active(jvm_of(state.spark), state.spark._jsparkSession):
+        yield state

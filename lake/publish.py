@@ -17,9 +17,10 @@ from pyspark.sql.types import StructType
 
 from lake.definition import Definition
 from lake.deltacommit import FILE, POSITION, Transaction, with_positions
-from lake.deltalog import Log, Pinned
+from lake.deltalog import CHAR_TYPE, Log, Pinned
 from lake.edits import Edits
 from lake.errors import ConcurrencyError, InternalError, TargetError
+from lake.failures import of_rows
 from lake.nodes import quoted
 from lake.phases import phase
 from lake.ranges import Ranges
@@ -30,6 +31,7 @@ from lake.tables import Table, reason
 from lake.view_table import app_id, schema
 
 ATTEMPTS = 3
+_CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentModification", "ConcurrentTransaction", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 _MOST_ROWS, FILE_ROWS = "spark.sql.files.maxRecordsPerFile", "500000"
 """Rows of a file that a build writes, at the most, unless the session says so."""
 
@@ -119,7 +121,12 @@ def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, by: Sequence[str
 
 def same_schema(definition: Definition, held: StructType) -> bool:
     """Whether the table has the columns that the definition wants, so that a difference can be published."""
-    return [(f.name, f.dataType) for f in schema(definition).fields] == [(f.name, f.dataType) for f in held.fields]
+    return _shape(schema(definition)) == _shape(held)
+
+
+def _shape(columns: StructType) -> list[tuple[str, str, object]]:
+    """Names and types; an overwrite of the schema lets nested values be NULL, and one of earlier releases took lengths of CHARs over."""
+    return [(f.name, f.dataType.simpleString(), f.metadata.get(CHAR_TYPE)) for f in columns.fields]
 
 
 def _refuse_lost(target: Target, stamp: Stamp, lost: bool) -> None:
@@ -129,6 +136,8 @@ def _refuse_lost(target: Target, stamp: Stamp, lost: bool) -> None:
 
 def _refuse_unless_conflict(target: Target, stamp: Stamp, error: Exception, before: int, attempt: int) -> None:
     """Return where the commit lost to one that did not change what the view says (OPTIMIZE), so that it may be tried again."""
+    if of_rows(error):  # the query's own failure, worded as such
+        raise error
     if not _is_conflict(error):
         raise TargetError(f"Publishing view {stamp.view!r} failed: {reason(error)}. Nothing was written.") from error
     if _refreshed_since(target, before) or attempt == ATTEMPTS:
@@ -137,12 +146,7 @@ def _refuse_unless_conflict(target: Target, stamp: Stamp, error: Exception, befo
 
 def _is_conflict(error: Exception) -> bool:
     text = f"{type(error).__name__} {error}"
-    return (
-        "DELTA_CONCURRENT" in text
-        or "ConcurrentModification" in text
-        or "ConcurrentTransaction" in text
-        or "Concurrent" in type(error).__name__
-    )
+    return "Concurrent" in type(error).__name__ or any(kind in text for kind in _CONFLICTS)
 
 
 def _refreshed_since(target: Target, before: int) -> bool:
@@ -173,7 +177,7 @@ def _settings(spark: SparkSession, stamp: Stamp) -> dict[str, str]:
 
 def _write(target: Target, rows: DataFrame, by: Sequence[str], replace: bool) -> None:
     names = schema(target.definition).names
-    rows = rows.select(*[F.col(quoted(n)) for n in names])
+    rows = rows.select(*[F.col(quoted(n)).alias(n, metadata={}) for n in names])  # else lengths of VARCHARs become the table's
     if by:
         rows = rows.sortWithinPartitions(*[F.col(quoted(n)) for n in by])
     writer = rows.write.format("delta").mode("overwrite" if replace else "append")

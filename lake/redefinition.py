@@ -4,7 +4,7 @@ Changes are told from the files that came and went (deltafiles.py), all read by 
 one of these has changed since, though no file need have come or gone:
 
 a column's place in the files   dropped and added again, names exchanged, column mapping given up
-a column's type                 by an overwrite of the schema (widening leaves old files readable)
+a column's type                 by an overwrite of the schema (widening leaves old files readable), also if it came back since
 what the table is split by      by an overwrite with another partitioning
 """
 
@@ -29,16 +29,22 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from lake.deltalog import Pinned, physical_name
+from lake.deltalog import Pinned, physical_name, schema_of
 
 
 def redefined(pinned: Pinned, since: int) -> bool:
-    """Whether rows of version `since` can't be read by the pinned version's definition; so too where that of then is no longer known."""
+    """Whether rows of version `since`, or of one between, can't be read by the pinned version's definition; so too where that of `since` is
+    no longer known."""
     try:
         before = pinned.log.at(since)
+        said = [commit.metadata for commit in pinned.commits(since) if commit.metadata is not None]
     except (PySparkException, Py4JJavaError):
         return True
-    return before.partitioned_by != pinned.partitioned_by or not _alike(before.schema, pinned.schema, pinned.widens_types)
+    between = [(list(each.get("partitionColumns", ())), schema_of(each["schemaString"])) for each in said]
+    return any(
+        partitioned_by != pinned.partitioned_by or not _alike(schema, pinned.schema, pinned.widens_types)
+        for partitioned_by, schema in [(before.partitioned_by, before.schema), *between]
+    )
 
 
 def _alike(before: DataType, now: DataType, widened: bool) -> bool:

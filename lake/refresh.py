@@ -26,7 +26,7 @@ from lake.nodes import quoted
 from lake.phases import phase
 from lake.plan import RefreshPlan, check_fingerprint, differing, plan
 from lake.primary_keys import refuse_broken
-from lake.publish import Target
+from lake.publish import LostRaceError, Target
 from lake.relations.cache import Cache
 from lake.relations.reading import SMALL, Limits, Reading, WholeError
 from lake.results import RefreshResult
@@ -77,10 +77,14 @@ class Refresh:
         decided = self._decided(current)
         if decided.mode == "none" and self.instead is None:
             return result_of(decided)
+        if current is not None and decided.mode == "incremental":
+            self._refuse_other_columns(current)
         if current is None:
             create(self.spark, self.table, self._view, self.definition)
             current = published(self.spark, self.table)
             assert current is not None
+            if current.stamp is not None:
+                raise LostRaceError(f"View {self.definition.view!r}: another refresh made the table and built it. Nothing was written.")
         describe(self.spark, self.table, self._view, self.definition, current.pinned)
         if self.instead is not None:
             return self._taken_over(current, decided, self.instead)
@@ -112,6 +116,7 @@ class Refresh:
             create(self.spark, self.table, self._view, definition)
             current = published(self.spark, self.table)
             assert current is not None
+        describe(self.spark, self.table, self._view, definition, current.pinned)
         target = Target(self.spark, self.table, current.pinned.log, definition)
         number, base = current.next_number, current.pinned.version.number
         stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy")
@@ -164,10 +169,10 @@ class Refresh:
                 return result
         with Reading(definition.catalyst, sources) as reading:
             self._refuse_broken_keys(reading)
-            if decided.mode == "build":
-                return self._written(target, stamp, reading, decided)
             if not publish.same_schema(definition, current.pinned.schema):
                 return self._replaced(target, stamp, reading, decided)
+            if decided.mode == "build":
+                return self._written(target, stamp, reading, decided)
             return self._published(target, stamp, reading, decided, self._edits_of_all(current, target, stamp, reading))
 
     def _anew(self, decided: RefreshPlan, redefined: Sequence[str]) -> RefreshPlan:
@@ -202,8 +207,7 @@ class Refresh:
                 f"View {definition.view!r} is at {decided.until}, which is newer than the end of the backfill, {until}; a view never moves "
                 "back. Nothing was published. Backfill up to there, or leave the view as it is."
             )
-        if not publish.same_schema(definition, current.pinned.schema):
-            raise TargetError(f'The columns of view {definition.view!r} are others now. Nothing was published. Run "{self.table.anew}".')
+        self._refuse_other_columns(current)
         decided = RefreshPlan(definition.view, "copy", decided.since, until, "the rows of a backfill")
         sources = PinnedSources(self.inputs.tables, self.inputs.pins, None)
         with Reading(definition.catalyst, sources) as reading:
@@ -280,15 +284,16 @@ class Refresh:
         if self.gate is not None:
             rows = reading.keep_rows(rows).frame
             self.gate(Candidate(self.definition.view, stamp, visible(rows), visible(rows)))
+        gone = target.log.head().rows().count() if whole else 0
         inserted = publish.publish_rows(target, stamp, rows, clustered_by(self._view, self.definition), replace=whole)
-        return result_of(decided, inserted)
+        return result_of(decided, inserted, gone)
 
     def _replaced(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> RefreshResult:
         # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
         set_properties(self.spark, self.table, {FEED: "false"})
         result = self._written(target, stamp, reading, decided, whole=True)
         describe(self.spark, self.table, self._view, self.definition, target.log.head())
-        return replace(result, reason="the view's columns changed: all rows were written anew")
+        return result if decided.mode == "build" else replace(result, reason="the view's columns changed: all rows were written anew")
 
     # -- what is refused ----------------------------------------------------------------------------------------------
 
@@ -308,6 +313,14 @@ class Refresh:
         scheme = unsafe_scheme(self.spark, urlparse(self.table.path or "").scheme)
         if scheme and not self.path.config.single_writer:
             raise TargetError(f"Two writers at once could lose a commit of view {self.table}. Nothing was written. {safe_writes(scheme)}")
+
+    def _refuse_other_columns(self, current: Published) -> None:
+        """Raise TargetError where the table has not the columns that the rows have: the query was edited, or somebody altered the table."""
+        if not publish.same_schema(self.definition, current.pinned.schema):
+            raise TargetError(
+                f"The columns of the table of view {self.table} are not those of the view. Nothing was published. "
+                f'Run "{self.table.anew}" to write them anew.'
+            )
 
     def _refuse_broken_keys(self, reading: Reading) -> None:
         tables = self.path.config.tables
@@ -358,7 +371,9 @@ def limits(view: ViewConfig, definition: Definition, inputs: Inputs, current: Pu
     return Limits(whole, whole if read >= estimate.SMALL else 0, view.recompute_above)
 
 
-def result_of(decided: RefreshPlan, inserted: int = 0, edits: Edits | None = None, reading: Reading | None = None) -> RefreshResult:
+def result_of(
+    decided: RefreshPlan, inserted: int = 0, deleted: int = 0, edits: Edits | None = None, reading: Reading | None = None
+) -> RefreshResult:
     """What a refresh that went as it was decided answers; its seconds are the caller's to count."""
     recomputed = "; ".join(dict.fromkeys(reading.recomputed)) if reading is not None else ""
     updated = edits.updated if edits is not None else 0
@@ -368,7 +383,7 @@ def result_of(decided: RefreshPlan, inserted: int = 0, edits: Edits | None = Non
         until=decided.until,
         mode="recompute" if recomputed else decided.mode,
         rows_inserted=edits.inserted + updated if edits is not None else inserted,
-        rows_deleted=edits.deleted + updated if edits is not None else 0,
+        rows_deleted=edits.deleted + updated if edits is not None else deleted,
         rows_updated=updated,
         seconds=0.0,
         reason=recomputed or decided.reason,

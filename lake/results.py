@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from lake.config import DifferenceClass
@@ -267,10 +267,12 @@ class Maintained:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """What was done to each table, and what views have still to read that will be gone soon, by the tables' own settings."""
+    """What was done to each table, and what views have still to read that will be gone soon, by the tables' own settings. `failed`: why a
+    table could not be maintained, by its name."""
 
     tables: tuple[Maintained, ...]
     warnings: tuple[str, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -105,14 +105,19 @@ class GroupRefresh:
     def _chosen(self, order: Sequence[str]) -> dict[str, Any]:
         """What the run goes to, without tables that can't be read: the views on them say so, each when its turn comes."""
         bases = self.lake.bases(order)
-        asked = check_named(self.until, bases) if isinstance(self.until, Mapping) else dict.fromkeys(bases, self.until)
+        if isinstance(self.until, Mapping):
+            check_named(self.until, bases)
         until: dict[str, int] = {}
         for table in bases:
-            at = asked.get(table)
             with suppress(SourceError, ExpiredError):
-                head = {table: self.lake.source_head(table)}
-                until |= versions_at(head, {table: at} if isinstance(at, int) else at, others="newest")
+                until |= self._asked(table)
         return {"until": until, "before": {view: self._published(view) for view in order}}
+
+    def _asked(self, table: str) -> dict[str, int]:
+        """The version that the run goes to of a table. Raises SourceError or ExpiredError where it can't be had."""
+        at = self.until.get(table) if isinstance(self.until, Mapping) else self.until
+        head = {table: self.lake.source_head(table)}
+        return versions_at(head, {table: at} if isinstance(at, int) else at, others="newest")
 
     def _published(self, view: str) -> dict[str, int]:
         """The base tables' versions that the view answers for; none where it is not built, or somebody else wrote it."""
@@ -128,8 +133,9 @@ class GroupRefresh:
             error = f"View {view!r} was left as it is: it reads view {broken[0]!r}, which failed."
             return ViewOutcome(view, "skipped", since, since, error=error, exit_code=1)
         try:
-            to = self._to(view, pin["until"])
-            older = [table for table, number in to.items() if number > pin["until"][table]]
+            pinned = self._pinned(view, pin["until"])
+            to = self._to(view, pinned)
+            older = [table for table, number in to.items() if number > pinned[table]]
             result = self.lake.refresh(view, to, profile=self.profile)
             if older and result.mode == "none":
                 result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")
@@ -144,6 +150,11 @@ class GroupRefresh:
             return ViewOutcome(view, "done", since, until, result, moved, events=events)
         said = str(failed) if isinstance(failed, LakeError) else f"View {view!r}: {type(failed).__name__}: {failed}"
         return ViewOutcome(view, "failed", since, until, result, moved, said, getattr(failed, "exit_code", 1), passing(failed), events)
+
+    def _pinned(self, view: str, until: Mapping[str, int]) -> dict[str, int]:
+        """The run's snapshot with those tables that the view reads and that could not be read when it was chosen. Raises as `_asked`."""
+        missing = [table for table in self.lake.bases([view]) if table not in until]
+        return dict(until) | {table: number for name in missing for table, number in self._asked(name).items()}
 
     def _to(self, view: str, pinned: Mapping[str, int]) -> dict[str, int]:
         """The versions that the view goes to: none older than those that it has read; what views below it answer for is theirs to say."""

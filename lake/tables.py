@@ -115,11 +115,14 @@ def _mark(table: Table | str, pinned: Pinned, number: int) -> str:
         raise SourceError(f"Version {number} of the log of {table} can't be read: {reason(error)}.") from error
 
 
-def pin_at(pinned: Pinned, label: str, until: int | datetime) -> Pinned:
-    """The table at an older version or time. Raises SourceError, or ExpiredError where it can't be read any more."""
+def pin_at(pinned: Pinned, label: str, until: int | datetime, or_first: bool = False) -> Pinned:
+    """The table at an older version or time (`or_first`: at its oldest, where it was not there yet).
+
+    Raises SourceError, or ExpiredError where it can't be read any more.
+    """
     newest = pinned.version.number
     try:
-        number = until if isinstance(until, int) else pinned.log.version_at(until)
+        number = until if isinstance(until, int) else pinned.log.version_at(until, or_first)
         if number == newest:
             return pinned
         if number > newest or number < 0:
@@ -257,6 +260,12 @@ def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
         f"{table} was replaced: version {since.number} was read of table id {since.table_id}, now it is version {here.number} of "
         f"{here.table_id}. {_MEANT}"
     )
+
+
+def check_same(table: Table, pinned: Pinned, since: Version) -> None:
+    """Raise SourceError where the log is not the one that version `since` was read of, as far as can be told."""
+    check_identity(table, pinned, since)
+    check_history(table, pinned, since)
 
 
 def check_history(table: Table, pinned: Pinned, since: Version) -> None:

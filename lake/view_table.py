@@ -28,7 +28,9 @@ from lake.weights import WEIGHT
 KEY = "lakejoin.key"
 """The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""
 FEED = "delta.enableChangeDataFeed"
+_MARKS = {"delta.enableDeletionVectors": "true"}  # by which a publish deletes rows
 _UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+_OTHER_COLUMNS = frozenset({"ADD COLUMNS", "DROP COLUMNS", "RENAME COLUMN", "REPLACE COLUMNS"})
 _STATISTICS = 32  # Delta keeps statistics of the first 32 columns
 _CLUSTERABLE = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
 
@@ -153,7 +155,7 @@ def _commit(log: Log, table: Table, number: int) -> Commit:
 
 def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
     for commit in commits:
-        if commit.changes_data and Stamp.from_json(commit.user_metadata) is None:
+        if (commit.changes_data or commit.operation in _OTHER_COLUMNS) and Stamp.from_json(commit.user_metadata) is None:
             raise TargetError(
                 f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}). Lakejoin can't "
                 f'know what it holds. Nothing was written. Run "{table.anew}" to make it exact again.'
@@ -204,7 +206,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
 
 def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> None:
     """Bring the table's description and properties to what the configuration says now."""
-    wanted = {FEED: _kept(table)[FEED]} | _told(view, definition) | view.properties
+    wanted = {FEED: _kept(table)[FEED], **_MARKS} | _told(view, definition) | view.properties
     has = {_property(k): v for k, v in pinned.properties.items()}
     last = {_property(k): (k, v) for k, v in wanted.items()}  # the user's own come after ours
     set_properties(spark, table, {k: v for name, (k, v) in last.items() if has.get(name) != v and not pinned.supports(k, v)})
@@ -259,7 +261,7 @@ def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
     found = {
         "lakejoin.view": definition.view,
         "delta.columnMapping.mode": "name",
-        "delta.enableDeletionVectors": "true",
+        **_MARKS,
     }
     names = schema(definition).names
     wanted = [*definition.key_names, *(view.cluster_by or ())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lake import open_lake
 from lake.errors import DefinitionError, SourceError
 from tests.lakes import TestLake, multiset
 
@@ -91,3 +92,20 @@ def test_hidden_key_columns_of_a_parent_are_not_seen(lake: TestLake) -> None:
     assert lake.open.read("child").columns == ["g", "v"]
     assert multiset(lake.open.read("child")) == {("x", 10): 2, ("y", 20): 1}
     assert lake.open.verify("child").exact
+
+
+def test_a_view_of_another_configuration_is_a_table_like_any(lake: TestLake) -> None:
+    lake.table("a", A)
+    lake.view("v", "SELECT id, v FROM a")
+    lake.refresh("v")
+    views = {"w": {"query": "SELECT id, v FROM up"}, "x": {"query": "SELECT w.id, up.v FROM w JOIN up ON w.id = up.id"}}
+    tables = {"up": {"path": lake.path("views") + "/v"}}
+    other = open_lake({"root": str(lake.folder / "other"), "tables": tables, "views": views}, spark=lake.spark)
+    other.refresh("w")
+    lake.sql("INSERT INTO {a} VALUES (9, 'new', 1), (1, 'more', 2)")
+    lake.refresh("v")
+    other.refresh("x")
+    for view in views:
+        stamp = other.stamp(view)
+        assert stamp is not None
+        assert dict(stamp.answers_for) == {"up": 1}  # the diamond is read at one version

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import lake.open_views as open_views
 from lake.cli import app
+from lake.config_file import load
 from tests.lakes import TestLake
 
 
@@ -139,3 +143,116 @@ def test_doctor_says_what_is_wrong_and_what_to_do(run: Any, lake: TestLake) -> N
     answer = run("doctor")
     assert answer.exit_code == 1
     assert "WRONG table a" in answer.stdout
+
+
+def test_status_says_what_it_can_of_each_view(run: Any, lake: TestLake, tmp_path: Path) -> None:
+    lake.view("w", "SELECT s FROM a")
+    lake.view("lost", query_file="nowhere.sql")
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
+    for view in ("v", "w"):
+        run("refresh", view)
+    lake.sql("DELETE FROM {v} WHERE id = 1")
+    answer = run("status", "--json")
+    said = {row["view"]: row for row in json.loads(answer.stdout)}
+    assert (answer.exit_code, said["w"]["lag"]) == (0, 0)
+    assert (said["v"]["lag"], "written by someone else" in said["v"]["advice"]) == (None, True)
+    assert "nowhere.sql" in said["lost"]["advice"]
+    assert "nowhere.sql" in run("status").stdout
+    assert run("status", "v").exit_code == 2
+
+
+def test_a_source_that_was_made_again_is_not_what_the_view_was_made_of(run: Any, lake: TestLake) -> None:
+    lake.sql("INSERT INTO {a} VALUES (3, 'z')")
+    run("refresh", "v")
+    shutil.rmtree(lake.path("a"))
+    lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    lake.spark.sql("SELECT 7 AS id, 'other' AS s").write.format("delta").save(lake.path("a"))
+    lake.sql("INSERT INTO {a} VALUES (8, 'other')")
+    answer = run("verify", "v")
+    assert (answer.exit_code, "a (" in answer.stderr, "was replaced" in answer.stderr) == (2, True, True)
+    (row,) = json.loads(run("status", "v", "--json").stdout)
+    assert (row["lag"], row["way"], "was replaced" in row["advice"]) == (None, "another table", True)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT id, s, 1 AS one FROM a", "The definition of view 'v' is not the one"),
+        ("SELECT id, s FROM a WHERE id = 1", "The definition of view 'v' is not the one"),
+        ("SELECT id, nope FROM a", "`nope` cannot be resolved"),
+        ("SELEC id FROM a", "Syntax error"),
+        ("SELECT id, s FROM missing", "missing"),
+    ],
+)
+def test_verify_of_an_edited_query(run: Any, lake: TestLake, tmp_path: Path, query: str, said: str) -> None:
+    run("refresh", "v")
+    lake.view("v", query)
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
+    answer = run("verify", "v")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert said in answer.stderr
+
+
+def test_show_of_values_that_json_or_this_machines_clock_has_otherwise(
+    run: Any, lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.table(
+        "b",
+        """SELECT TIMESTAMP'2024-01-01 12:00:00' AS t,
+                  array(struct(TIMESTAMP'2024-07-01 12:00:00' AS u, TIMESTAMP_NTZ'2024-07-01 12:00:00' AS n)) AS a,
+                  double('NaN') AS d, -double('Infinity') AS i,
+                  map(DATE'2024-01-01', 1BD, DATE'2025-01-01', NULL) AS m, map(struct(1 AS x), 2) AS k""",
+    )
+    lake.view("w", "SELECT * FROM b")
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
+    run("refresh", "w")
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        (row,) = json.loads(run("show", "w", "--json").stdout, parse_constant=pytest.fail)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    noon = "2024-07-01 12:00:00"
+    assert (row["t"], row["a"]) == ("2024-01-01 12:00:00", [{"u": noon, "n": noon}])
+    assert (row["d"], row["i"]) == ("NaN", "-Infinity")
+    assert (row["m"], row["k"]) == ({"2024-01-01": "1", "2025-01-01": None}, {"{'x': 1}": 2})
+
+
+def test_show_no_rows_and_less(run: Any) -> None:
+    run("refresh", "v")
+    assert json.loads(run("show", "v", "--limit", "0", "--json").stdout) == []
+    assert run("show", "v", "--limit", "-1").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["2024", "x, y", "null", "a: b", "2024-01-01", "on", "v__realtime", "ä's"])
+def test_init_quotes_what_yaml_has_otherwise(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    spark.sql("SELECT 1 AS id").write.format("delta").save(str(tmp_path / "lake" / name))
+    config = tmp_path / "not" / "there" / "lakejoin.yml"
+    assert CliRunner().invoke(app, ["--config", str(config), "init", str(tmp_path / "lake")]).exit_code == 0
+    loaded = load(config)
+    (table,) = loaded.tables.values()
+    assert Path(loaded.source_path(str(table.path))) == tmp_path / "lake" / name
+
+
+def test_init_of_a_lake_with_views_and_of_a_folder_that_is_a_table(run: Any, lake: TestLake, tmp_path: Path) -> None:
+    run("refresh", "v")
+    new = tmp_path / "new.yml"
+    CliRunner().invoke(app, ["--config", str(new), "init", str(tmp_path)])
+    assert list(load(new).tables) == ["a"]
+    CliRunner().invoke(app, ["--config", str(new), "init", lake.path("a"), "--force"])
+    assert load(new).view_path("v") == f"{tmp_path}/views/v"  # not within the table, whose VACUUM would remove it
+    assert list(load(new).tables) == ["a"]
+
+
+def test_a_run_that_is_asked_for_wrong_leaves_a_line_for_its_scheduler(run: Any) -> None:
+    answer = run("--run", "r1", "backfill", "v", "--mode", "replay", "--step", "1")
+    assert (answer.exit_code, "lakejoin: a replay needs --since" in answer.stderr) == (2, True)
+
+
+def test_doctor_sees_a_key_of_no_column(run: Any, lake: TestLake, tmp_path: Path) -> None:
+    lake.tables["a"]["primary_key"] = ["nope"]
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
+    answer = run("doctor")
+    assert answer.exit_code == 1
+    assert "has no column 'nope'. It has: id, s" in answer.stdout

@@ -27,6 +27,8 @@ WRONG = {
     "name twice": (GOOD.replace("  q:", "  BID:"), r"given twice"),
     "not yaml": ("tables: [", r"line \d+: not valid YAML"),
     "missing variable": (GOOD.replace("./lake", "${NO_SUCH_VARIABLE}"), r"line 2: `root` needs the environment variable NO_SUCH_VARIABLE"),
+    "no marks": (GOOD + "    properties: {delta.enableDeletionVectors: false}\n", r"has delta.enableDeletionVectors: true, not false"),
+    "our own": (GOOD + "    properties: {lakejoin.key: x}\n", r"line 8: .*lakejoin.key is Lakejoin's own"),
     "bad function": (GOOD.replace("query: SELECT * FROM bid", "function: nope"), r"line 6: .*module:function"),
 }
 

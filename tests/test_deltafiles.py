@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -72,3 +74,47 @@ def test_columns_of_the_feeds_own_names(lake: TestLake) -> None:
         lake.sql(change)
     assert lake.refresh("v").mode == "incremental"
     lake.assert_exact("v")
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_a_file_that_came_twice_counts_twice(lake: TestLake, feed: str) -> None:
+    """RESTORE adds again what OPTIMIZE, which changes no data, took away."""
+    lake.table("a", "SELECT * FROM VALUES (1, 'x'), (1, 'x'), (NULL, 'n') t(id, s)", delta__enableChangeDataFeed=feed)
+    lake.sql("INSERT INTO {a} VALUES (2, 'y')")
+    lake.view("v", "SELECT id, s FROM a")
+    lake.refresh("v")
+    lake.sql("INSERT INTO {a} VALUES (3, 'z')", "OPTIMIZE {a}", "RESTORE TABLE {a} TO VERSION AS OF 2")
+    assert (lake.refresh("v").mode, lake.open.read("v").count()) == ("incremental", 5)
+    lake.assert_exact("v")
+    lake.sql("OPTIMIZE {a}", "RESTORE TABLE {a} TO VERSION AS OF 2", "OPTIMIZE {a}", "RESTORE TABLE {a} TO VERSION AS OF 2")
+    assert lake.refresh("v").rows_deleted == 0
+    lake.assert_exact("v")
+
+
+@pytest.mark.parametrize(("partition", "feed"), [(None, "false"), ("s", "true")])
+def test_files_that_go_without_a_word_but_their_path(lake: TestLake, partition: str | None, feed: str) -> None:
+    """As other writers remove them: the protocol lets them leave out the rest."""
+    made = lake.spark.sql("SELECT /*+ COALESCE(1) */ id, concat('s', id % 2) AS s FROM range(6)")
+    writer = made.write.format("delta").option("delta.enableChangeDataFeed", feed)
+    (writer.partitionBy(partition) if partition else writer).save(lake.path("a"))
+    lake.tables["a"] = {"path": "a"}
+    lake.view("v", "SELECT id, s FROM a")
+    lake.refresh("v")
+    lake.sql("INSERT INTO {a} VALUES (9, 's1')", "DELETE FROM {a} WHERE s = 's1'")
+    for version in (1, 2):
+        said_anew(lake, "a", version, "remove", ("size", "partitionValues", "extendedFileMetadata", "stats", "tags"))
+    assert lake.refresh("v").mode == "incremental"
+    lake.assert_exact("v")
+
+
+def said_anew(lake: TestLake, table: str, version: int, kind: str, without: tuple[str, ...]) -> None:
+    """Write a commit again, its actions of a kind without some of what they say."""
+    log = Path(lake.path(table), "_delta_log")
+    lines = [json.loads(line) for line in (log / f"{version:020}.json").read_text().splitlines()]
+    for line in lines:
+        for name in without:
+            line.get(kind, {}).pop(name, None)
+    for file in [*log.glob(f".{version:020}.*"), *log.glob(f"{version:020}.crc")]:
+        file.unlink()
+    (log / f"{version:020}.json").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

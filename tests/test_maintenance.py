@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,46 @@ def test_the_command_warns_of_what_will_be_gone_soon(lake_of_two: TestLake, tmp_
     answer = json.loads(run("v", "--dry-run", "--json").stdout)
     assert [t["table"] for t in answer["tables"]] == ["v", "a"]
     assert len(answer["warnings"]) == 1
+
+
+def test_a_table_under_two_names_is_one_table(lake: TestLake) -> None:
+    lake.table("a", "SELECT id, id % 3 AS k FROM range(10)", **AT_ONCE)
+    lake.tables["a"]["maintain"] = True
+    lake.tables["b"] = {"path": "a"}
+    lake.view("v", "SELECT id, k FROM b")
+    lake.view("w", "SELECT k, count(*) AS n FROM a GROUP BY k")
+    lake.open.refresh_all()
+    lake.sql("DELETE FROM {a} WHERE id = 5", "UPDATE {a} SET k = 9 WHERE id = 7")
+    lake.refresh("w")
+    kept = {t.table: t for t in lake.open.maintain().tables}["a"].kept
+    assert 'run "lakejoin refresh v" first' in kept
+    assert lake.refresh("v").mode == "incremental"
+    assert lake.open.verify("v").exact
+
+
+def test_one_table_that_is_missing_keeps_no_other_from_it(lake_of_two: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lake_of_two
+    lake.table("gone", "SELECT 1 AS id")
+    lake.tables["gone"]["maintain"] = True
+    lake.view("of_gone", "SELECT id FROM gone")
+    lake.refresh("of_gone")
+    lake.view("edited", "SELECT id FROM b")
+    lake.refresh("edited")
+    lake.view("edited", "SELECT id FROM a")  # and b is needed by one view only
+    shutil.rmtree(lake.path("gone"))
+    lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
+    answer = CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "maintain", "--all", "--json"])
+    said = json.loads(answer.stdout)
+    assert answer.exit_code == 2
+    assert {t["table"] for t in said["tables"]} == {"v", "of_gone", "edited", "a"}
+    assert "is not a Delta table" in said["failed"]["gone"]
+
+
+def test_a_table_that_is_declared_no_more(lake_of_two: TestLake) -> None:
+    lake = lake_of_two
+    lake.view("v", "SELECT id FROM a")  # edited, and not yet built anew
+    del lake.tables["b"]
+    lake._open = None
+    assert {t.table for t in lake.open.maintain(dry_run=True).tables} == {"a", "v"}

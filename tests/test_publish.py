@@ -15,7 +15,7 @@ from deltalake import DeltaTable as DeltaRsTable
 from deltalake import QueryBuilder
 
 from lake import open_lake
-from lake.errors import KeyViolationError, SourceError, TargetError
+from lake.errors import KeyViolationError, QueryError, SourceError, TargetError
 from lake.stamp import Stamp
 from tests.lakes import TestLake, multiset
 
@@ -352,3 +352,105 @@ def test_columns_may_have_any_name(lake: TestLake) -> None:
     for view in ("m", "k"):
         assert lake.refresh(view).mode == "incremental"
         lake.assert_exact(view)
+
+
+@pytest.mark.parametrize("key", [["id"], None], ids=["keyed", "multiset"])
+def test_two_first_builds_at_once_publish_once(lake: TestLake, monkeypatch: pytest.MonkeyPatch, key: list[str] | None) -> None:
+    import lake.refresh as refreshing
+
+    lake.table("a", A, key=key)
+    lake.view("v", "SELECT id, s FROM a")
+    original = refreshing.create
+
+    def late(*arguments: object) -> None:
+        monkeypatch.setattr(refreshing, "create", original)
+        open_lake(lake.config, spark=lake.spark).refresh("v")
+        original(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(refreshing, "create", late)
+    assert lake.refresh("v").mode == "none"
+    lake.assert_exact("v")
+
+
+@pytest.mark.parametrize("then", ["SELECT id FROM a", "SELECT id, s, v FROM a", "SELECT id, s AS n FROM a"])
+def test_a_build_after_one_that_failed_has_the_columns_of_its_own_query(lake: TestLake, then: str) -> None:
+    lake.table("a", A)
+    lake.view("v", "SELECT id, CAST(s AS INT) AS n FROM a", description="rows")
+    with pytest.raises(QueryError):
+        lake.refresh("v")
+    lake.view("v", then, description="rows")
+    result = lake.refresh("v")
+    assert (result.mode, result.rows_inserted, result.rows_deleted) == ("build", 3, 0)
+    lake.assert_exact("v")
+    lake.sql("DELETE FROM {a} WHERE id = 2")
+    assert lake.refresh("v").mode == "incremental"
+    lake.assert_exact("v")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["RENAME COLUMN s TO other"],
+        ["RENAME COLUMN s TO other", "RENAME COLUMN kind TO s", "RENAME COLUMN other TO kind"],
+        ["ADD COLUMN mine INT"],
+        ["DROP COLUMN s"],
+    ],
+    ids=["renamed", "exchanged", "added", "dropped"],
+)
+def test_columns_that_somebody_else_altered(keyed: TestLake, changes: list[str]) -> None:
+    for text in changes:
+        keyed.sql(f"ALTER TABLE {{j}} {text}")
+    change(keyed)
+    for verb in (keyed.open.refresh, keyed.open.verify):
+        with pytest.raises(TargetError, match=r"written by someone else \((ADD|DROP|RENAME) COLUMN.*lakejoin rebuild j"):
+            verb("j")
+    keyed.open.rebuild("j")
+    assert keyed.open.read("j").columns == ["id", "kind", "w", "s"]
+    keyed.assert_exact("j")
+
+
+def test_a_type_that_somebody_else_altered(keyed: TestLake) -> None:
+    keyed.sql("ALTER TABLE {j} SET TBLPROPERTIES (delta.enableTypeWidening = true)", "ALTER TABLE {j} ALTER COLUMN w TYPE BIGINT")
+    change(keyed)
+    with pytest.raises(TargetError, match=r"The columns of the table of view j .* are not those of the view.*lakejoin rebuild j"):
+        keyed.refresh("j")
+    assert keyed.open.rebuild("j").rows_deleted == 3
+    assert keyed.open.read("j").schema["w"].dataType.simpleString() == "int"
+    keyed.assert_exact("j")
+
+
+def test_deletion_vectors_that_somebody_switched_off_are_on_again(keyed: TestLake) -> None:
+    keyed.sql("ALTER TABLE {j} SET TBLPROPERTIES (delta.enableDeletionVectors = false)")
+    change(keyed)
+    keyed.refresh("j")
+    keyed.assert_exact("j")
+
+
+def test_a_property_that_is_set_while_a_refresh_publishes(keyed: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lake.publish as publish
+
+    change(keyed)
+    original = publish._commit
+
+    def after_alter(*arguments: object) -> None:
+        monkeypatch.setattr(publish, "_commit", original)
+        keyed.sql("ALTER TABLE {j} SET TBLPROPERTIES (note = 'of somebody')")
+        original(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(publish, "_commit", after_alter)
+    assert keyed.refresh("j").mode == "incremental"
+    keyed.assert_exact("j")
+
+
+def test_lengths_of_a_sources_columns_are_not_the_views(lake: TestLake) -> None:
+    lake.spark.sql(f"CREATE TABLE delta.`{lake.path('a')}` (id INT, c VARCHAR(3)) USING delta")
+    lake.tables["a"] = {"path": "a"}
+    lake.sql("INSERT INTO {a} VALUES (1, 'abc')")
+    lake.view("v", "SELECT id FROM a")
+    lake.refresh("v")
+    lake.view("v", "SELECT id, c FROM a", on_definition_change="rebuild")
+    result = lake.refresh("v")
+    assert (result.rows_inserted, result.rows_deleted) == (1, 1)
+    lake.sql("ALTER TABLE {a} ALTER COLUMN c TYPE STRING", "INSERT INTO {a} VALUES (2, 'longer')")
+    lake.refresh("v")
+    lake.assert_exact("v")

@@ -231,3 +231,16 @@ def test_the_command_keeps_its_answer_and_its_error_under_the_runs_name(
     assert run("r7", "backfill", "both", "--mode", "catch-up", "--since", "a=0").exit_code == 2
     assert run("r8", "backfill", "both", "--mode", "rebuild").exit_code == 0
     assert multiset(group.open.read("both")) == group.truth("both")
+
+
+@pytest.mark.parametrize("until", [{"a": 99}, "2001-01-01T00:00:00"])
+def test_a_version_that_cannot_be_had_fails_the_views_that_read_it(group: TestLake, until: Any) -> None:
+    """They stay where they are, at every try; they do not go to the newest."""
+    group.open.refresh_all()
+    group.sql("INSERT INTO {a} VALUES (3, 30)", "INSERT INTO {b} VALUES (3, 'z')")
+    for _ in range(2):
+        found = by_view(refreshed(group, "r", "av", "bv", until=until))
+        assert (found["av"].state, found["av"].moved) == ("failed", False)
+        assert "99" in str(found["av"].error) or "2001" in str(found["av"].error)
+        assert found["bv"].state == ("failed" if isinstance(until, str) else "done")
+        assert group.open.published_version("av") == (1, {"a": 0})

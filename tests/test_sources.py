@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -382,3 +384,70 @@ def test_until_a_version_and_until_a_time(joined: TestLake) -> None:
         joined.refresh("j", until={"a": 99})
     assert joined.refresh("j", until="2100-01-01T00:00:00").until["a"] == 2
     joined.assert_exact("j")
+
+
+def test_not_null_that_is_dropped_is_no_other_query(lake: TestLake) -> None:
+    for name in ("a", "b"):
+        lake.spark.sql(f"CREATE TABLE delta.`{lake.path(name)}` (id INT NOT NULL, s STRING) USING delta")
+        lake.tables[name] = {"path": name}
+        lake.sql(f"INSERT INTO {{{name}}} VALUES (1, 'x'), (2, 'y')")
+    lake.view("j", "SELECT a.id, a.s, b.s AS t FROM a JOIN b ON a.id = b.id")
+    lake.view("c", "SELECT coalesce(id, 0) AS id, s FROM a WHERE id NOT IN (SELECT id FROM b WHERE s = 'y')")
+    lake.open.refresh_all()
+    lake.sql("ALTER TABLE {a} ALTER COLUMN id DROP NOT NULL", "INSERT INTO {a} VALUES (NULL, 'n'), (2, 'z')")
+    lake.sql("ALTER TABLE {b} ALTER COLUMN id DROP NOT NULL", "INSERT INTO {b} VALUES (NULL, 'x')")
+    assert [result.mode for result in lake.open.refresh_all()] == ["incremental", "incremental"]
+    for view in lake.views:
+        lake.assert_exact(view)
+
+
+def test_a_type_that_goes_and_comes_back_is_another_definition(lake: TestLake) -> None:
+    """What was written in between, and compacted, is of the other type."""
+    lake.table("a", "SELECT id, CAST(id AS INT) AS w FROM range(4)", delta__enableChangeDataFeed="false")
+    lake.view("v", "SELECT id, w FROM a")
+    lake.refresh("v")
+
+    def over(rows: str) -> None:
+        lake.spark.sql(rows).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(lake.path("a"))
+
+    over("SELECT id, concat('t', id) AS w FROM range(3)")
+    lake.sql("INSERT INTO {a} VALUES (9, 'more')", "OPTIMIZE {a}")
+    over("SELECT id, CAST(id AS INT) AS w FROM range(2, 6)")
+    assert "was defined anew" in lake.refresh("v").reason
+    lake.assert_exact("v")
+
+
+def test_a_commit_that_says_not_when_it_was_made_is_as_old_as_its_file(lake: TestLake) -> None:
+    lake.table("a", "SELECT * FROM VALUES (1, 'x') t(id, s)")
+    lake.view("v", "SELECT id, s FROM a")
+    lake.refresh("v")
+    lake.sql("INSERT INTO {a} VALUES (3, 'z')")
+    file = Path(lake.path("a"), "_delta_log", f"{1:020}.json")
+    text = "".join(f"{line}\n" for line in file.read_text().splitlines() if not line.startswith('{"commitInfo"'))
+    for other in [*file.parent.glob(f".{file.stem}.*"), *file.parent.glob(f"{file.stem}.crc")]:
+        other.unlink()
+    file.write_text(text)
+    lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    (status,) = lake.open.status("v")
+    assert status.expires_in is not None
+    assert status.expires_in > 6 * 86_400
+    lake.refresh("v")
+    lake.assert_exact("v")
+
+
+def test_refreshes_on_a_thread_of_ones_own(lake: TestLake) -> None:
+    """Which has no session of its own, as Delta asks for."""
+    lake.table("a", "SELECT id, 'x' AS s FROM range(5)", delta__enableDeletionVectors="true")
+    lake.view("v", "SELECT id, s FROM a")
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(lake.refresh, "v").result()
+        lake.sql("DELETE FROM {a} WHERE id = 1", "OPTIMIZE {a}", "RESTORE TABLE {a} TO VERSION AS OF 1")
+        assert threads.submit(lake.refresh, "v").result().mode == "incremental"
+    lake.assert_exact("v")
+
+
+def test_as_of_a_time_before_a_table_was_there(lake: TestLake) -> None:
+    lake.table("a", "SELECT 1 AS id")
+    lake.view("v", "SELECT id FROM a")
+    with pytest.raises(ExpiredError, match=r"a as of 2001-01-01 .* can no longer be read"):
+        lake.refresh("v", until="2001-01-01T00:00:00")

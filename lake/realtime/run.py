@@ -10,11 +10,12 @@ fails at once. One view's failure is no other's.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -22,7 +23,7 @@ from pyspark.errors import PySparkException
 from lake.config import RealtimeConfig
 from lake.deltafolder import Folder
 from lake.deltalog import Log
-from lake.errors import ConcurrencyError, DefinitionChangedError, ExpiredError, LakeError, SourceError
+from lake.errors import ConcurrencyError, DefinitionChangedError, ExpiredError, KeyViolationError, LakeError, QueryError, SourceError
 from lake.failures import passing
 from lake.lakehouse import Lakehouse
 from lake.realtime.lease import FOLDER, Lease
@@ -146,7 +147,13 @@ class RealtimePath:
         if self._lost is not None:
             raise self._lost
         step = Step(self._since, self.settings.buffer_capacity, self.settings.max_files, on_chosen=self.metrics.begin)
-        result = self.lake.refresh(self.view, step)
+        try:
+            result = self.lake.refresh(self.view, step)
+        except (KeyViolationError, QueryError):
+            if not step.waiting:
+                raise
+            step = replace(step, rows=sys.maxsize, files=sys.maxsize)  # a later commit may have mended it
+            result = self.lake.refresh(self.view, step)
         self._since = result.until
         self._goal = step.heads if self._goal is None else self._goal
         self.metrics.end(step, result, self.lake.cache_of(self.view))

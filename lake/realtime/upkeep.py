@@ -1,6 +1,7 @@
 """Keeping a real-time table small: a commit a second leaves as many small files, each of which makes a batch a little dearer.
 
-Neither compaction nor the removal of old files changes rows. Their commits carry the newest stamp again: the log is kept for a day only.
+Neither compaction nor the removal of old files changes rows. A compaction's commit carries the newest stamp again: the log is kept for a
+day only.
 Only small files are compacted, however large the table: those of batches, into files that are left alone for sixteen times, so that each
 row is rewritten a few times only, and a batch that comes meanwhile seldom waits for more than their rows.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from delta.tables import DeltaTable
@@ -70,7 +71,8 @@ class Upkeep:
             self._compact(head, stamp)
             return
         if stamp.number > number:
-            with settings(self.spark, {"spark.databricks.delta.commitInfo.userMetadata": stamp.to_json()}), vacuuming(self.spark):
+            # without commits of its own, which could come after a batch of another process
+            with settings(self.spark, {"spark.databricks.delta.vacuum.logging.enabled": "false"}), vacuuming(self.spark):
                 DeltaTable.forPath(self.spark, self.log.path).vacuum()
         self.cleaned = self.clock(), stamp.number
 
@@ -83,7 +85,7 @@ class Upkeep:
             if transaction.newest(app_id(stamp.view)) != stamp.number:
                 return  # another process committed a batch: its stamp must stay the newest
             transaction.rewrite(chosen)
-            transaction.commit_rewritten(stamp.to_json())
+            transaction.commit_rewritten(replace(stamp, base=head.version.number).to_json())  # the commits before may be cleaned away
         self.settled = self.log.head().files
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -446,9 +448,84 @@ def test_progress_is_written_again_with_a_compaction(lake: TestLake) -> None:
     upkeep = Upkeep(lake.spark, log)
     upkeep.cleaned = (-1e9, 0)
     upkeep.keep(lambda: stamp, idle=True)  # an hour has passed: old files are removed
+    assert log.head().version.number == kept  # without a commit, after which the stamp would not be the newest
     lake.sql("OPTIMIZE delta.`" + lake.path("views/v__realtime") + "`")
     newer = [Stamp.from_json(c.user_metadata) for c in log.commits(kept, log.head().version.number)]
     assert [found.snapshot for found in newer[:-1] if found] == [stamp.snapshot] * (len(newer) - 1)
     lake.sql("INSERT INTO {l} VALUES (7, 1, 70)")
     assert drained(eventual).metrics.error == ""
     assert_right(lake, eventual)
+
+
+def test_the_log_may_be_cleaned_up_to_a_compaction(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "_MANY_FILES", 2)
+    eventual = made(lake)
+    eventual.refresh("v")
+    for i in range(3):
+        lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
+        eventual.refresh("v")
+    log = eventual.table_log("v")
+    assert log is not None
+    upkeep.Upkeep(lake.spark, log).keep(lambda: eventual.stamp("v"), idle=False)
+    folder = Path(lake.path("views/v__realtime/_delta_log"))
+    for file in folder.glob("*.*"):
+        os.utime(file, (time.time() - 6 * 86_400,) * 2)
+    lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    log = eventual.table_log("v")
+    assert log is not None
+    log.checkpoint(log.head())
+    (left,) = folder.glob("*.json")
+    assert "OPTIMIZE" in left.read_text()
+    lake.sql("INSERT INTO {l} VALUES (50, 1, 1)")
+    assert drained(eventual).metrics.error == ""
+    assert_right(lake, eventual)
+
+
+def test_a_vacuum_says_no_older_stamp_over_a_newer_batch(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    eventual = made(lake)
+    eventual.refresh("v")
+    lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
+    log, old = eventual.table_log("v"), eventual.stamp("v")
+    assert log is not None
+    session = lake.spark.newSession()
+    session.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")
+    kept = upkeep.Upkeep(session, log)
+    kept.cleaned = (-1e9, 0)
+    eventual.refresh("v")  # another process commits a batch after the stamp was read
+    kept.keep(lambda: old, idle=True)
+    stamp = eventual.stamp("v")
+    assert stamp is not None
+    assert stamp.snapshot["l"] == 1
+    lake.sql("INSERT INTO {l} VALUES (8, 1, 80)")
+    assert drained(eventual).metrics.error == ""
+    assert_right(lake, eventual)
+
+
+def test_a_reset_takes_the_key_over_too(lake: TestLake) -> None:
+    lake.table("t", "SELECT * FROM VALUES (1, 1, 5), (1, 2, 6), (2, 1, 7) t(a, b, v)")
+    lake.view("v", "SELECT a, sum(v) AS s FROM t GROUP BY a", realtime=True)
+    lake.refresh("v")
+    lake.open.on("eventual").refresh("v")
+    lake.view("v", "SELECT a, b, sum(v) AS s FROM t GROUP BY a, b", realtime=True)
+    lake.open.rebuild("v")
+    eventual = lake.open.on("eventual")
+    eventual.rebuild("v")
+    log = eventual.table_log("v")
+    assert log is not None
+    assert log.head().properties["lakejoin.key"] == '["a", "b"]'
+
+
+def test_what_a_later_commit_mends_stops_no_batch(lake: TestLake) -> None:
+    """A batch may take one commit only: one that breaks a declared key, or in which a value can't be cast."""
+    lake.table("a", "SELECT id, '1' AS s FROM range(4)", key=["id"])
+    lake.view("v", "SELECT id, CAST(s AS INT) AS n FROM a", realtime={"buffer_capacity": 1, "trigger_seconds": 0})
+    lake.refresh("v")
+    lake.open.on("eventual").refresh("v")
+    for broken in ("(1, '2')", "(7, 'x')"):
+        lake.sql(f"INSERT INTO {{a}} VALUES {broken}")
+        assert drained(lake.open.on("eventual")).exit_code > 0
+        lake.sql("DELETE FROM {a} WHERE s <> '1'", "INSERT INTO {a} SELECT max(id) + 10, '1' FROM {a}")
+        lake.refresh("v")
+        path = drained(lake.open.on("eventual"))
+        assert (path.exit_code, path.metrics.error) == (0, "")
+        assert_right(lake, lake.open.on("eventual"))

@@ -77,6 +77,13 @@ public final class Commits {
     return HexFormat.of().formatHex(digest.digest(), 0, 8);
   }
 
+  /** When a commit's file was written, in milliseconds since 1970; 0 where it is not in the log's folder any more. */
+  public long written(DeltaLog log, long version) throws IOException {
+    Path path = file(log, version);
+    FileStatus found = status(path.getFileSystem(log.newDeltaHadoopConf()), path);
+    return found == null ? 0L : found.getModificationTime();
+  }
+
   private static Path file(DeltaLog log, long version) {
     return FileNames.unsafeDeltaFile(log.logPath(), version);
   }
