@@ -96,10 +96,19 @@ def moved(pinned: Pinned, since: int) -> Moved:
     before = {file.path: file for file in went}
     after = {file.path: file for file in came}
     marked = tuple((before[path], after[path]) for path in after if path in before)  # only one pair of each path
-    for old, new in marked:
-        went.remove(old)
-        came.remove(new)
-    return Moved(tuple(came), tuple(went), marked, feed_bytes, redefined, commits)
+    alone = [_without(came, {new.key for _, new in marked}), _without(went, {old.key for old, _ in marked})]
+    return Moved(alone[0], alone[1], marked, feed_bytes, redefined, commits)
+
+
+def _without(files: Iterable[FileAction], paired: set[tuple[str, str]]) -> tuple[FileAction, ...]:
+    """The files without one of each of the paired, by their keys."""
+    left = []
+    for file in files:
+        if file.key in paired:
+            paired.remove(file.key)
+        else:
+            left.append(file)
+    return tuple(left)
 
 
 def _described(

@@ -122,7 +122,7 @@ def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str]
     bases = _bases(view, parents)
     heads = {name: table.head(spark) for name, table in tables.items() if name not in parents}
     free = {name: head for name, head in heads.items() if name not in bases}
-    wanted = dict(until(free)) if callable(until) else _at(until, list(heads))
+    wanted = dict(until(free)) if callable(until) else ends(until, list(heads))
     pins = {name: parents[name].pinned if name in parents else heads[name] for name in tables}
     for name, head in heads.items():
         at = wanted.get(name)
@@ -158,7 +158,7 @@ def _bases(view: str, parents: Mapping[str, Published]) -> Snapshot:
     return Snapshot(found)
 
 
-def _at(until: Until, tables: Sequence[str], what: str = "until") -> dict[str, int | datetime]:
+def ends(until: Until, tables: Sequence[str], what: str = "until") -> dict[str, int | datetime]:
     """The version or time to pin each table at."""
     if until is None:
         return {}
@@ -173,7 +173,7 @@ def _at(until: Until, tables: Sequence[str], what: str = "until") -> dict[str, i
 
 def versions_at(heads: Mapping[str, Pinned], when: Until, others: str) -> dict[str, int]:
     """The version of each table at one end of a range; of tables that it does not name the newest, or that "as of" the last one named."""
-    wanted = _at(when, list(heads), "until" if others == "newest" else "since")
+    wanted = ends(when, list(heads), "until" if others == "newest" else "since")
     found = {name: pin_at(heads[name], name, at).version.number for name, at in wanted.items()}
     if others == "newest" or not found:
         return {name: head.version.number for name, head in heads.items()} | found

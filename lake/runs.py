@@ -22,12 +22,13 @@ from lake.config import run_file
 from lake.deltafolder import Folder
 from lake.errors import CheckError, ExpiredError, LakeError, SourceError, TargetError
 from lake.failures import passing
-from lake.inputs import Until, check_named, in_order, versions_at
+from lake.inputs import Until, check_named, ends, in_order, versions_at
 from lake.lakehouse import Lakehouse
 from lake.plan import nothing_new
 from lake.refresh import result_of
 from lake.results import RunResult, ViewOutcome
 from lake.stamp import Stamp
+from lake.tables import pin_at
 
 
 class Run:
@@ -115,9 +116,13 @@ class GroupRefresh:
 
     def _asked(self, table: str) -> dict[str, int]:
         """The version that the run goes to of a table. Raises SourceError or ExpiredError where it can't be had."""
-        at = self.until.get(table) if isinstance(self.until, Mapping) else self.until
-        head = {table: self.lake.source_head(table)}
-        return versions_at(head, {table: at} if isinstance(at, int) else at, others="newest")
+        return versions_at({table: self.lake.source_head(table)}, self._wanted(table), others="newest")
+
+    def _wanted(self, table: str) -> Until:
+        """What `until` says of a table."""
+        if not isinstance(self.until, Mapping):
+            return self.until
+        return {table: self.until[table]} if table in self.until else None
 
     def _published(self, view: str) -> dict[str, int]:
         """The base tables' versions that the view answers for; none where it is not built, or somebody else wrote it."""
@@ -152,9 +157,25 @@ class GroupRefresh:
         return ViewOutcome(view, "failed", since, until, result, moved, said, getattr(failed, "exit_code", 1), passing(failed), events)
 
     def _pinned(self, view: str, until: Mapping[str, int]) -> dict[str, int]:
-        """The run's snapshot with those tables that the view reads and that could not be read when it was chosen. Raises as `_asked`."""
-        missing = [table for table in self.lake.bases([view]) if table not in until]
-        return dict(until) | {table: number for name in missing for table, number in self._asked(name).items()}
+        """The run's snapshot, with those tables that the view reads and that could not be read when it was chosen.
+
+        Raises as `_asked`, unless the view has read a version as new as what was asked for.
+        """
+        read, found = self._published(view), dict(until)
+        for table in self.lake.bases([view]):
+            if table not in until:
+                try:
+                    found |= self._asked(table)
+                except ExpiredError:
+                    if table not in read or not self._is_as_new(table, read[table]):
+                        raise
+                    found[table] = read[table]
+        return found
+
+    def _is_as_new(self, table: str, number: int) -> bool:
+        """Whether a version of a table is no older than the one that the run goes to."""
+        wanted = ends(self._wanted(table), [table])[table]
+        return number >= wanted if isinstance(wanted, int) else pin_at(self.lake.source_head(table), table, number).time >= wanted
 
     def _to(self, view: str, pinned: Mapping[str, int]) -> dict[str, int]:
         """The versions that the view goes to: none older than those that it has read; what views below it answer for is theirs to say."""

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import lake.lakehouse as lakehouse
 import lake.open_views as open_views
 from lake.cli import app
+from lake.deltalog import Log
 from lake.errors import ConcurrencyError, ConfigError
 from lake.results import RunResult, ViewOutcome
 from lake.runs import GroupRefresh, Run
@@ -233,14 +234,33 @@ def test_the_command_keeps_its_answer_and_its_error_under_the_runs_name(
     assert multiset(group.open.read("both")) == group.truth("both")
 
 
-@pytest.mark.parametrize("until", [{"a": 99}, "2001-01-01T00:00:00"])
-def test_a_version_that_cannot_be_had_fails_the_views_that_read_it(group: TestLake, until: Any) -> None:
+def test_a_version_that_cannot_be_had_fails_the_views_that_read_it(group: TestLake) -> None:
     """They stay where they are, at every try; they do not go to the newest."""
     group.open.refresh_all()
     group.sql("INSERT INTO {a} VALUES (3, 30)", "INSERT INTO {b} VALUES (3, 'z')")
     for _ in range(2):
-        found = by_view(refreshed(group, "r", "av", "bv", until=until))
-        assert (found["av"].state, found["av"].moved) == ("failed", False)
-        assert "99" in str(found["av"].error) or "2001" in str(found["av"].error)
-        assert found["bv"].state == ("failed" if isinstance(until, str) else "done")
+        found = by_view(refreshed(group, "r", "av", "bv", until={"a": 99}))
+        assert (found["av"].state, found["av"].moved, found["bv"].state) == ("failed", False, "done")
+        assert "a has no version 99: its newest is 1" in str(found["av"].error)
         assert group.open.published_version("av") == (1, {"a": 0})
+
+
+def test_a_build_as_of_a_time_before_its_tables_fails(group: TestLake) -> None:
+    found = by_view(refreshed(group, "r", "av", "bv", until="2001-01-01T00:00:00"))
+    assert [(outcome.state, "as of 2001" in str(outcome.error)) for outcome in found.values()] == [("failed", True)] * 2
+    assert group.open.published_version("av") is None
+
+
+def test_an_interval_long_gone_changes_nothing_of_a_view_that_is_newer(group: TestLake) -> None:
+    group.sql("INSERT INTO {a} VALUES (3, 30)")
+    group.refresh("av")
+    group.refresh("bv")
+    for until in ("2001-01-01T00:00:00", {"a": 0}):
+        log = Path(group.path("a"), "_delta_log")
+        Log(group.spark, group.path("a")).java.checkpoint()
+        for file in [*log.glob(f"{0:020}.*"), *log.glob(f".{0:020}.*")]:
+            file.unlink()
+        group.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        found = by_view(refreshed(group, None, "av", "bv", until=until))
+        assert (found["av"].state, mode(found["av"])) == ("done", "none")
+        assert group.open.published_version("av") == (1, {"a": 1})
