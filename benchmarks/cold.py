@@ -13,10 +13,12 @@ import psutil
 
 from benchmarks.followers import family
 from benchmarks.measure import medians
-from benchmarks.nexmark import CONFIG, Bench, Change
+from benchmarks.nexmark import CONFIG, SPREAD, Bench, Change
 
 _COMMAND = [sys.executable, "-m", "lake.cli", "--config", str(CONFIG), "refresh", "q20"]
 _LOOK = 0.05
+KILLED = Change(1_000)
+CASES = (Change(0), KILLED, Change(1_000, SPREAD), Change(0.01, SPREAD), Change(0.2, SPREAD))
 
 
 def _run(kill_after: float | None = None) -> tuple[float, float]:
@@ -42,17 +44,19 @@ def _run(kill_after: float | None = None) -> tuple[float, float]:
 
 
 def cold(bench: Bench, rounds: int) -> dict[str, Any]:
-    """Medians of q20's refresh with nothing and with something to do, and after one that was killed in its middle. This process's own
-    session rests meanwhile."""
+    """Medians of q20's refresh by each of `CASES`, and after one that was killed in its middle. This process's own session rests
+    meanwhile."""
     bench.lake.refresh("q20")
-    found: dict[str, list[tuple[float, float]]] = {"nothing changed": [], "1,000 in one place": [], "after SIGKILL": []}
+    found: dict[str, list[tuple[float, float]]] = {str(case): [] for case in CASES} | {"after SIGKILL": []}
     for turn in range(rounds + 1):
-        nothing = _run()
-        bench.change(Change(1_000))
-        changed = _run()
-        bench.change(Change(1_000))
-        _run(kill_after=changed[1] * 0.7)
-        for name, took in zip(found, (nothing, changed, _run()), strict=True):
-            found[name] += [took] if turn else []
+        took = {}
+        for case in CASES:
+            bench.change(case)
+            took[str(case)] = _run()
+        bench.change(KILLED)
+        _run(kill_after=0.7 * took[str(KILLED)][1])
+        took["after SIGKILL"] = _run()
+        for name in took if turn else ():  # the first of each is not counted
+            found[name].append(took[name])
     assert bench.lake.verify("q20").exact
     return {name: {**medians(seconds), "all": seconds} for name, seconds in found.items()}
