@@ -38,7 +38,7 @@ LAYERS = (
     {"refresh", "backfill", "maintenance", "profile"},
     {"open_views"},
     {"lakehouse"},
-    {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor", "startup", "console", "runs", "arguments"},
+    {"realtime.steps", "realtime.lease", "realtime.upkeep", "init", "doctor", "startup", "console", "runs", "arguments", "rows_shown"},
     {"realtime.metrics", "realtime.render"},
     {"realtime.run"},
     {"realtime.command", "answering"},
