@@ -15,6 +15,14 @@ from benchmarks.measure import RESULTS
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 _WIDTH, _HEIGHT = 360, 180
+_COLORS = {
+    "refresh, in one place": "#72b7b2",
+    "refresh, spread": "#54a24b",
+    "refresh, catching up": "#e45756",
+    "recompute": "#f58518",
+    "MERGE by hand": "#4c78a8",
+    "stream-stream join": "#eeca3b",
+}
 
 
 def _lines(values: list[dict[str, Any]], x: str, y: str, series: str, title: str) -> alt.Chart:
@@ -73,7 +81,9 @@ def costs(view: str, bids: int, cases: list[dict[str, Any]]) -> alt.Chart:
                 values.append({"x": rows, "y": case[name]["cpu"], "series": series})
     axes = {name: getattr(alt, name.upper())(f"{name}:Q", scale=alt.Scale(type="log")) for name in ("x", "y")}
     axes = {"x": axes["x"].axis(format="~s").title("bids changed"), "y": axes["y"].aggregate("median").title("CPU seconds")}
-    color = alt.Color("series:N", title=None, legend=alt.Legend(orient="bottom", columns=2, labelLimit=250))
+    own = {name: color for name, color in _COLORS.items() if name in {value["series"] for value in values}}
+    scale = alt.Scale(domain=list(own), range=list(own.values()))
+    color = alt.Color("series:N", title=None, scale=scale, legend=alt.Legend(orient="bottom", columns=2, labelLimit=250))
     chart = alt.Chart(alt.Data(values=values), title=f"{view}, {bids:,} bids", width=_WIDTH, height=_HEIGHT)
     return chart.mark_line(point=True).encode(**axes, color=color)
 
