@@ -68,7 +68,7 @@ clean: ## Remove the virtual environment and the demo lakes
 	rm -rf $(VENV) .demo
 
 $(VENV)/bin/python:
-	@$(PYTHON) lake/preflight.py
+	@$(PYTHON) lake/spark/preflight.py
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: requirements/core.lock setup.cfg pyproject.toml | $(VENV)/bin/python
@@ -86,9 +86,9 @@ $(VENV)/.development: requirements/development.lock $(VENV)/.core
 # pip's own output goes to a log, shown where it fails
 define install
 	@echo "Installing $(1) into $(VENV) (the first time takes a minute or two)"
-	@$(PYTHON) lake/preflight.py
+	@$(PYTHON) lake/spark/preflight.py
 	@{ $(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/$(1).lock \
 	  && $(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e . \
-	  && $(BIN)/python -m lake.jars && $(BIN)/python -m lake.startup; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
+	  && $(BIN)/python -m lake.spark.jars && $(BIN)/python -m lake.spark.class_archive; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
 	@touch $@
 endef

@@ -16,15 +16,15 @@ from rich.console import Console
 
 from benchmarks.measure import interleaved, medians, save
 from benchmarks.tpch import Bench
-from lake import weights
-from lake.deltafiles import moved, rows, rows_of_feed
-from lake.deltalog import Log
+from lake.delta.file_changes import moved, rows, rows_of_feed
+from lake.delta.log import Log
+from lake.spark import zset
 
 _COLUMNS = ("l_orderkey", "l_extendedprice", "l_discount", "l_shipdate")
 
 
 def _count(read: Callable[[int], DataFrame], since: int, into: set[int]) -> None:
-    into.add(weights.consolidate(read(since)).count())
+    into.add(zset.consolidate(read(since)).count())
 
 
 def main() -> int:

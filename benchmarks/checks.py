@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks.measure import interleaved, medians, save
 from benchmarks.nexmark import Bench
-from lake.verify import Share
+from lake.operations.verify import Share
 
 PARTS = 64
 VIEWS = ("q20", "sellers")

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from benchmarks.measure import DATA, plain_session
 from benchmarks.nexmark import QUERIES, Bench, twins
 from benchmarks.streamjoin import ROCKSDB, stream_values
-from lake.publish import FILE_ROWS
+from lake.refresh.publish import FILE_ROWS
 
 _TARGETS = DATA / "peers"
 

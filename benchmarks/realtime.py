@@ -37,7 +37,7 @@ from lake import Lakehouse, open_lake
 from lake.realtime.lease import FOLDER
 from lake.realtime.metrics import quantile
 from lake.realtime.upkeep import Upkeep
-from lake.session import own_session
+from lake.spark.session import own_session
 
 _ROOT = DATA / "realtime"
 _BATCH_STANDS_FOR = 1_200.0

@@ -29,7 +29,7 @@ from benchmarks.cold import cold
 from benchmarks.measure import RESULTS, interleaved, medians, save
 from benchmarks.nexmark import BUILDS, CATCHING_UP, IN_PLACE, QUERIES, SPREAD, Bench, Change, twins
 from benchmarks.peers import HandMerge, Peer, Recompute, StreamJoin
-from lake.results import RefreshResult
+from lake.core.results import RefreshResult
 
 CHANGES = (0, 100, 1_000, 10_000, 100_000, 0.01, 0.05, 0.2, 0.5)
 WARM_UP = 12

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 from pyspark.sql import SparkSession
 
-from lake.session import make_session
+from lake.spark.session import make_session
 
 ROCKSDB = {
     "spark.sql.shuffle.partitions": "2",

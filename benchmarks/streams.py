@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from examples.nexmark.realtime import VIEW
+from lake.core.stamp import Stamp
 from lake.realtime.metrics import quantile, quantiles
-from lake.stamp import Stamp
 
 SOURCES = ("auction", "bid")
 BIN = 10

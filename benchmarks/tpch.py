@@ -28,8 +28,8 @@ from rich.table import Table
 from benchmarks.measure import DATA, measured, plain_session, save
 from examples.tpch.tables import TABLES, Tpch, generate
 from lake import Lakehouse, open_lake
-from lake.results import RefreshResult
-from lake.texts import one_query
+from lake.config.view_sources import one_query
+from lake.core.results import RefreshResult
 
 _ROOT = DATA / "tpch"
 _CONFIG = Path(__file__).parent.parent / "examples" / "tpch" / "lakejoin.yml"

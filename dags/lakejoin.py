@@ -1,5 +1,5 @@
 """The DAGs of the lakejoin.yml that LAKEJOIN_CONFIG names, in Airflow."""
 
-from dags.factory import airflow_dags
+from lake.airflow import airflow_dags
 
 globals().update(airflow_dags())

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from expectations.report import report
 from lake import Lakehouse
-from lake.results import RefreshResult
+from lake.core.results import RefreshResult
+from lake.quality.report import report
 
 
 class Rounds:

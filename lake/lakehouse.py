@@ -21,21 +21,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake import agreement, backfill, explain, maintenance, publish, verify
-from lake.config import PAGES
-from lake.config_file import load
-from lake.deltafolder import Folder
-from lake.deltalog import Pinned
-from lake.errors import ConfigError, ExpiredError, InternalError, KeyViolationError, LakeError, QueryError, SourceError, TargetError
-from lake.inputs import Chooser, Inputs, Until, capture, check_named, table_of
-from lake.open_views import OpenViews
-from lake.plan import nothing_new
-from lake.profile import profiled
-from lake.publish import LostRaceError
-from lake.readable import changes_gone, file_gone, is_of_a_file_gone
-from lake.refresh import Candidate, Gate, Refresh, limits, result_of
-from lake.relations.reading import Limits
-from lake.results import (
+from lake.config.loader import load
+from lake.config.models import PAGES
+from lake.config.view_sources import expectations_of
+from lake.core.plan import nothing_new
+from lake.core.results import (
     Agreement,
     BackfillResult,
     BackfillStep,
@@ -46,12 +36,24 @@ from lake.results import (
     RefreshResult,
     SourceStatus,
 )
-from lake.session import own_session
-from lake.stamp import Stamp
-from lake.tables import Table, changed_last, changes_kept, check_same, expires_in, feed_gap, reason, way_of
-from lake.texts import expectations_of
-from lake.verify import Share
-from lake.view_table import Publication, deleted, open_log, publications, published, seconds_of, visible
+from lake.core.stamp import Stamp
+from lake.delta.log import Pinned
+from lake.delta.retention import changes_gone, file_gone, is_of_a_file_gone
+from lake.delta.sidecar import Folder
+from lake.delta.tables import Table, changed_last, changes_kept, check_same, expires_in, feed_gap, reason, way_of
+from lake.errors import ConfigError, ExpiredError, InternalError, KeyViolationError, LakeError, QueryError, SourceError, TargetError
+from lake.operations import agreement, backfill, maintenance, verify
+from lake.operations.verify import Share
+from lake.refresh import publish
+from lake.refresh.publish import LostRaceError
+from lake.refresh.run import Candidate, Gate, Refresh, limits, result_of
+from lake.relations.reading import Limits
+from lake.spark.profile import profiled
+from lake.spark.session import own_session
+from lake.views import explain
+from lake.views.inputs import Chooser, Inputs, Until, capture, check_named, table_of
+from lake.views.registry import OpenViews
+from lake.views.table import Publication, deleted, open_log, publications, published, seconds_of, visible
 
 logger = logging.getLogger("lakejoin")
 Consistency = Literal["strong", "eventual"]
@@ -242,7 +244,7 @@ class Lakehouse(OpenViews):
 
     def check(self, view: str) -> Any:
         """All checks of the view and of what it reads (expectations/): what came of each is kept, and returned."""
-        from expectations.checks import Checks  # loads Great Expectations, for those only who check
+        from lake.quality.checks import Checks  # loads Great Expectations, for those only who check
 
         return Checks(self).run([view])
 
@@ -363,7 +365,7 @@ class Lakehouse(OpenViews):
             return None
 
         def blocking(candidate: Candidate) -> None:
-            from expectations.gate import Blocking  # loads Great Expectations: only once there is something to see
+            from lake.quality.gate import Blocking  # loads Great Expectations: only once there is something to see
 
             Blocking(self, view, accept)(candidate)
 

@@ -1,13 +1,8 @@
-"""The lakejoin command as a Spark application, on any master:
-
-    spark-submit --master MASTER spark_jobs/job.py [--config FILE] [--run NAME] refresh q20
-
-It takes what the command takes and answers as it does: one set of verbs, tried by hand and run by a scheduler.
-"""
+"""The lakejoin command as a Spark application: `spark-submit --master MASTER spark_jobs/job.py [--config FILE] refresh q20`."""
 
 from __future__ import annotations
 
-from lake.cli import main
+from lake.cli.app import main
 
 if __name__ == "__main__":
     main()

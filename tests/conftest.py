@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.session import make_session
+from lake.spark.session import make_session
 from tests.lakes import TestLake
 
 logging.getLogger("py4j").setLevel(logging.WARNING)  # Airflow, once imported, turns every logger on

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from lake import Lakehouse, open_lake
-from lake.results import RefreshResult
+from lake.core.results import RefreshResult
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lake.preflight import jars
+from lake.spark.preflight import jars
 from spark_jobs import job
 from spark_jobs.cluster import Cluster, cluster
 from tests.lakes import TestLake, multiset, until

@@ -108,7 +108,7 @@ def test_checks_read_through_the_public_api(file: Path) -> None:
 def test_great_expectations_is_loaded_only_by_what_checks() -> None:
     users = [f.stem for f in EXPECTATIONS if re.search(r"^(import|from) great_expectations", f.read_text(), re.MULTILINE)]
     assert users == ["suites"]
-    modules = "lake.cli, lake.lakehouse, lake.runs, expectations.report, expectations.decisions"
+    modules = "lake.cli.app, lake.lakehouse, lake.runs, lake.quality.report, lake.quality.decisions"
     code = f"import sys, {modules}; print('great_expectations' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
 

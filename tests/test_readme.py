@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-import lake.open_views as open_views
-from lake.cli import app
+import lake.views.registry as open_views
+from lake.cli.app import app
 from tests.lakes import FEED
 
 README = Path(__file__).parent.parent / "README.md"

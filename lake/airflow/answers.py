@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import ObjectStoragePath
 
-from lake.config import without_spark
+from lake.config.models import without_spark
 
 
 def answer_of(folder: str, run: str) -> dict[str, Any]:

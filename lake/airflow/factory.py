@@ -17,11 +17,11 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Param
 
-from dags.groups import Group, groups, refuse_no_cron
-from dags.operators import BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
-from dags.realtime import CheckHeartbeat, StartRealtime
-from dags.settings import Deployment
-from lake.config import AirflowConfig
+from lake.airflow.groups import Group, groups, refuse_no_cron
+from lake.airflow.operators import BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
+from lake.airflow.realtime import CheckHeartbeat, StartRealtime
+from lake.airflow.settings import Deployment
+from lake.config.models import AirflowConfig
 from lake.errors import ConfigError
 
 _AT = "TABLE=VERSION, several with a space between, or one time such as 2026-01-31T12:00"

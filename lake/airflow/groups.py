@@ -8,8 +8,8 @@ from functools import cache, partial
 
 from croniter import croniter
 
-from dags.reads import Reads, reads
-from lake.config import Config
+from lake.airflow.reads import Reads, reads
+from lake.config.models import Config
 from lake.errors import ConfigError
 
 

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lake.config import Config
-from lake.texts import one_query, query_text
+from lake.config.models import Config
+from lake.config.view_sources import one_query, query_text
 
 
 @dataclass(frozen=True)

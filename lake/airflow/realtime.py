@@ -14,10 +14,10 @@ from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from dags.answers import newest_sign
-from dags.operators import LakejoinOperator
-from dags.settings import Deployment
-from lake.config import SUFFIXES
+from lake.airflow.answers import newest_sign
+from lake.airflow.operators import LakejoinOperator
+from lake.airflow.settings import Deployment
+from lake.config.models import SUFFIXES
 
 _NOT_WAITED_FOR = {"spark.yarn.submit.waitAppCompletion": "false", "spark.kubernetes.submission.waitAppCompletion": "false"}
 _STARTS_WITHIN = 180.0

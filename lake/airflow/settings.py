@@ -11,9 +11,9 @@ from pathlib import Path
 
 from airflow.sdk import Asset, AssetWatcher
 
-from dags.triggers import NewVersion
-from lake.config import Config
-from lake.config_file import load_each
+from lake.airflow.triggers import NewVersion
+from lake.config.loader import load_each
+from lake.config.models import Config
 from lake.errors import ConfigError
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from lake.delta.newest_version import newest_version
 from lake.errors import SourceError
-from lake.heads import newest_version
 
 _SEEN = "version"
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
-from lake.nodes import Measure, Node
-from lake.order_dependence import anywhere
-from lake.scala import Java
+from lake.catalyst.determinism import anywhere
+from lake.catalyst.nodes import Measure, Node
+from lake.spark.jvm.gateway import Java
 
 _WHOLE = frozenset({"byte", "short", "integer", "long"})
 _COMPARED = _WHOLE | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION, QUERY_PLAN, SESSION
 from lake.catalyst.running import Running
-from lake.scala import Java
+from lake.spark.jvm.gateway import Java
 
 _SOURCE = "LogicalRDD"
 """What a placeholder is in a plan."""

@@ -8,9 +8,9 @@ holds (relations/scoped.py), never what it would give now.
 from __future__ import annotations
 
 from lake.catalyst import Catalyst
-from lake.nodes import Node
-from lake.scala import Java
-from lake.weights import is_bitwise
+from lake.catalyst.nodes import Node
+from lake.spark.jvm.gateway import Java
+from lake.spark.zset import is_bitwise
 
 _ALWAYS = {
     "First": "first",

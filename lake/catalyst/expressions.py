@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
-from lake.nodes import Attribute, Expression
-from lake.scala import Java, Scala, jvm_of
+from lake.catalyst.nodes import Attribute, Expression
+from lake.spark.jvm.gateway import Java, Scala, jvm_of
 
 
 def _comparable(data_type: T.DataType) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lake.catalyst import Catalyst
-from lake.nodes import Expression, Node
-from lake.order_dependence import order_dependence, ordered_by
-from lake.scala import Java
+from lake.catalyst.determinism import order_dependence, ordered_by
+from lake.catalyst.nodes import Expression, Node
+from lake.spark.jvm.gateway import Java
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lake.scala import Java
+from lake.spark.jvm.gateway import Java
 
 
 def column_name(attribute_id: int) -> str:

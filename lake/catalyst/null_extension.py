@@ -6,7 +6,7 @@ SELECT a.k, a.x, b.y, b.z FROM a LEFT JOIN b ... → [{y, z}]
 from __future__ import annotations
 
 from lake.catalyst import Catalyst
-from lake.nodes import Node
+from lake.catalyst.nodes import Node
 
 
 def padded(node: Node, catalyst: Catalyst) -> tuple[frozenset[int], ...]:

@@ -8,10 +8,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION
+from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.trees import Trees
 from lake.errors import InternalError, QueryError
-from lake.nodes import Expression, Node
-from lake.scala import Java
+from lake.spark.jvm.gateway import Java
 
 
 class Running(Trees):

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from lake.catalyst.expressions import PLAN_EXPRESSION, QUERY_PLAN, Expressions
-from lake.nodes import Expression, Node
-from lake.scala import Java
+from lake.catalyst.nodes import Expression, Node
+from lake.spark.jvm.gateway import Java
 
 LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
 _FIRST = {"EqualTo": "1", "LessThanOrEqual": "1", "LessThan": "2"}

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from lake import console
-from lake.answering import Settings, answering, working, write_whole
-from lake.arguments import Kind, Mode, moment, step_of, time_of, until_of, versions
+from lake.cli import console
+from lake.cli.arguments import Kind, Mode, moment, step_of, time_of, until_of, versions
+from lake.cli.context import Settings, answering, working, write_whole
+from lake.cli.logs import set_up_logs
 from lake.errors import LakeError, SourceError
-from lake.logs import set_up_logs
 
 app = typer.Typer(
     name="lakejoin",
@@ -81,7 +81,7 @@ def refresh(
             ]
             console.print_results([s.result for s in steps], as_json)
         elif len(names) > 1 or check or context.obj.run:
-            from lake.runs import GroupRefresh
+            from lake.cli.scheduled_run import GroupRefresh
 
             group = GroupRefresh(opened, names, until_of(until), check, console.print_outcome, profile)
             came = group.run(answer.run)
@@ -156,7 +156,7 @@ def show(
     """Print rows of a view as it was published last, or as of some versions of its sources."""
     with answering(context) as answer:
         frame = answer.lake().read(view, consistency, versions(at, "--at") if at else None)
-        from lake.rows_shown import shown_rows
+        from lake.cli.row_format import shown_rows
 
         rows = working(f"reading {view}", lambda: shown_rows(frame, limit))
         if as_json:
@@ -220,11 +220,11 @@ def check(
         names = list(opened.config.views) if all_views else [_required(view)]
         for name in names:
             opened.config.view(name)
-        from expectations.checks import Checks  # loads Great Expectations, for those only who check
+        from lake.quality.checks import Checks  # loads Great Expectations, for those only who check
 
         found = working(f"checking {', '.join(names)}", lambda: Checks(opened).run(names))
         if with_report:
-            from expectations.report import keep
+            from lake.quality.report import keep
 
             keep(opened)
         answer.keep(found.to_json())
@@ -241,7 +241,7 @@ def report(
 ) -> None:
     """Write a page, in one file that needs no network: whether each view can be trusted, and how it came to be so."""
     with answering(context) as answer:
-        from expectations.report import report as page
+        from lake.quality.report import report as page
 
         opened = answer.lake()
         names = [view] if view is not None else list(opened.config.views)
@@ -260,7 +260,7 @@ def snooze(
 ) -> None:
     """Put a finding off: until then it fails no check and nobody is told of it, unless it gets worse. It is kept who said so and why."""
     with answering(context) as answer:
-        from expectations.decisions import snoozed
+        from lake.quality.decisions import snoozed
 
         row = snoozed(answer.lake(), finding, time_of(until), reason)
         console.print_json(row) if as_json else console.out.print(f"{finding} is put off until {row['until']}: {reason}", markup=False)
@@ -270,8 +270,8 @@ def snooze(
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
     """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
     with answering(context) as answer:
-        from expectations.standing import standings
-        from lake.realtime.command import states
+        from lake.cli.realtime import states
+        from lake.quality.standing import standings
 
         opened = answer.lake()
         rows = working("reading the logs", lambda: opened.status(view))
@@ -300,16 +300,16 @@ def realtime(
     """Keep a view's real-time table within seconds of its sources, until stopped (SIGTERM, Ctrl-C) after the batch under way."""
     with answering(context) as answer:
         if rendered is not None:
-            from lake.realtime.render import render
+            from lake.cli.render import render
 
             named = None if all_views else _required(view)
             print(render(rendered, context.obj.config, context.obj.env, named, metrics_port))
             return
-        from lake.realtime import command
+        from lake.cli import realtime
 
         opened = answer.lake()
-        options = command.Options(available_now, reset, metrics_port, metrics_address, as_json)
-        code = command.run(opened, None if all_views else _required(view), options)
+        options = realtime.Options(available_now, reset, metrics_port, metrics_address, as_json)
+        code = realtime.run(opened, None if all_views else _required(view), options)
         if code:
             raise typer.Exit(code)
 
@@ -339,7 +339,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
 ) -> None:
     """Write a commented lakejoin.yml from the Delta tables under a folder."""
-    from lake.init import write_config
+    from lake.cli.init import write_config
 
     with answering(context):
         written = write_config(folder, context.obj.config, force)
@@ -350,7 +350,7 @@ def init(
 @app.command(epilog="Example: lakejoin doctor")
 def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Check Python, Java, Spark, Delta, jars, and each place in the configuration; a remedy a line."""
-    from lake.doctor import examine
+    from lake.cli.doctor import examine
 
     with answering(context):
         findings = working("examining", lambda: examine(context.obj.config, context.obj.env))

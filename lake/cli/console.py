@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:  # --help needs none of it
-    from lake.results import (
+    from lake.core.results import (
         BackfillResult,
         BackfillStep,
         Differences,
@@ -77,7 +77,7 @@ def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any
 
 
 def print_standings(found: Mapping[str, Any]) -> None:
-    """Of each view that was checked (expectations.standing.Standing): is it exact, and what is wrong."""
+    """Of each view that was checked (lake.quality.standing.Standing): is it exact, and what is wrong."""
     for view, standing in found.items():
         out.print(f"{view}: {standing.exact}", markup=False)
         for finding in standing.open:
@@ -152,7 +152,7 @@ def print_differences(found: Sequence[Differences], failed: Mapping[str, Excepti
 
 
 def print_checked(found: Any, as_json: bool) -> None:
-    """A line a check (expectations.checks.Checked), then what is wrong, and what to run."""
+    """A line a check (lake.quality.checks.Checked), then what is wrong, and what to run."""
     if as_json:
         print_json(found.to_json())
         return

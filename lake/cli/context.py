@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from lake import console
+from lake.cli import console
 from lake.errors import ConfigError, LakeError
 
 
@@ -34,9 +34,9 @@ class Answer:
     def lake(self, strict: bool = True) -> Any:
         """The lakehouse of the configuration; Spark is loaded only by the verbs that need it. Unless `strict`, a view that is not valid
         does not keep the others from a scheduler's run."""
-        from lake.config_file import load, load_each
+        from lake.config.loader import load, load_each
         from lake.lakehouse import Lakehouse
-        from lake.session import quieten
+        from lake.spark.session import quieten
 
         quieten()
         if self._lake is None:
@@ -49,7 +49,7 @@ class Answer:
         """What is kept of the run that was named, None where none was."""
         if self._settings.run is None:
             return None
-        from lake.runs import Run
+        from lake.cli.scheduled_run import Run
 
         return Run(self.lake(), self._settings.run)
 
@@ -61,7 +61,7 @@ class Answer:
     def keep_error(self, error: LakeError) -> None:
         """Keep what went wrong, if the lakehouse could be opened."""
         if self._lake is not None and self._settings.run is not None:
-            from lake.failures import passing
+            from lake.spark.failures import passing
 
             self.keep({"error": str(error), "again": passing(error)})
 

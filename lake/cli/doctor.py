@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-from lake import preflight
-from lake.config import AirflowConfig, Config
-from lake.config_file import load
+from lake.config.loader import load
+from lake.config.models import AirflowConfig, Config
 from lake.errors import LakeError
+from lake.spark import preflight
 
 _AIRFLOW_ANSWERS_WITHIN = 60
 _WANTED = {"pyspark": "4.2.", "delta-spark": "4.4."}
@@ -70,7 +70,9 @@ def _machine() -> Iterator[Finding]:
     )
     archive = preflight.class_archive()
     yield Finding(
-        "Class archive", True, str(archive) if archive.exists() else "none: Spark starts slower (python -m lake.startup makes one)"
+        "Class archive",
+        True,
+        str(archive) if archive.exists() else "none: Spark starts slower (python -m lake.spark.class_archive makes one)",
     )
 
 
@@ -119,7 +121,7 @@ def _listed(*command: str) -> list[dict[str, str]]:
 
 def _target(lake: Any, config: Config, folder: str) -> Finding:
     """Whether the target can be written, and whether two writers there can't lose a commit (trap 18)."""
-    from lake.view_table import safe_writes, unsafe_scheme
+    from lake.views.table import safe_writes, unsafe_scheme
 
     scheme = urlparse(folder).scheme if ":" in folder else ""
     if not config.single_writer and unsafe_scheme(lake.spark, scheme):

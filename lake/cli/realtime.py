@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from lake import console
-from lake.deltafolder import Folder
+from lake.cli import console
+from lake.core.results import RefreshResult
+from lake.delta.sidecar import Folder
 from lake.lakehouse import Lakehouse
 from lake.realtime.lease import FOLDER, RUNNING, holds, newest
 from lake.realtime.metrics import Metrics, serve
 from lake.realtime.run import RealtimePath, run_all
-from lake.results import RefreshResult
 
 _TOLD_EVERY = 10.0
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from lake.arguments import Kind
-from lake.config_file import load, variables
+from lake.cli.arguments import Kind
+from lake.config.loader import load, variables
 
 _ENDS_WITHIN = 120
 _IMAGE = "REGISTRY/lakejoin:TAG"

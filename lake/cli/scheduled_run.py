@@ -18,17 +18,17 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from lake.config import run_file
-from lake.deltafolder import Folder
+from lake.config.models import run_file
+from lake.core.plan import nothing_new
+from lake.core.results import RunResult, ViewOutcome
+from lake.core.stamp import Stamp
+from lake.delta.sidecar import Folder
+from lake.delta.tables import pin_at
 from lake.errors import CheckError, ExpiredError, LakeError, SourceError, TargetError
-from lake.failures import passing
-from lake.inputs import Until, check_named, ends, in_order, versions_at
 from lake.lakehouse import Lakehouse
-from lake.plan import nothing_new
-from lake.refresh import result_of
-from lake.results import RunResult, ViewOutcome
-from lake.stamp import Stamp
-from lake.tables import pin_at
+from lake.refresh.run import result_of
+from lake.spark.failures import passing
+from lake.views.inputs import Until, check_named, ends, in_order, versions_at
 
 
 class Run:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from lake.config import AirflowConfig, Config, QualityConfig, TableConfig, ViewConfig, nearest
+from lake.config.models import AirflowConfig, Config, QualityConfig, TableConfig, ViewConfig, nearest
 from lake.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from lake.core.redaction import Samples
 from lake.errors import ConfigError
-from lake.samples import Samples
 
 HIDDEN_PREFIX = "__lakejoin_"
 DifferenceClass = Literal["ahead", "behind", "undecidable", "duplicate", "left_over", "missed_delete", "lost_padded", "lost", "wrong_value"]
-"""What a difference between the paths is (lake/agreement.py)."""
+"""What a difference between the paths is (lake/operations/agreement.py)."""
 PathKind = Literal["strong", "eventual", "replay"]
 REPORT = "report.html"
 """The name of the report beside the results of checks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from lake.config import Config, ExpectationConfig, ViewConfig
+from lake.config.models import Config, ExpectationConfig, ViewConfig
 from lake.errors import ConfigError
 
 

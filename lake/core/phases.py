@@ -1,4 +1,4 @@
-"""What a refresh is about at each moment, noted where somebody asks for a profile of it (lake/profile.py); else for nothing."""
+"""What a refresh is about at each moment, noted where somebody asks for a profile of it (lake/spark/profile.py); else for nothing."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from lake.core.snapshots import Interval, Snapshot
+from lake.core.stamp import Stamp
 from lake.errors import DefinitionChangedError, SourceError
-from lake.snapshots import Interval, Snapshot
-from lake.stamp import Stamp
 
 Mode = Literal["none", "build", "copy", "incremental", "recompute"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from lake.config import DifferenceClass
-from lake.snapshots import Snapshot
+from lake.config.models import DifferenceClass
+from lake.core.snapshots import Snapshot
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ Position = Literal["equal", "ahead", "behind", "undecidable"]
 """Where the real-time path is, seen from the strong one; undecidable: ahead of some tables and behind others, or it can't be known."""
 CLASSES: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
 WRONG = tuple(name for name in CLASSES if name not in ("ahead", "behind", "undecidable"))
-"""The classes of differences that are errors; what they mean is said in lake/agreement.py."""
+"""The classes of differences that are errors; what they mean is said in lake/operations/agreement.py."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lake.core.snapshots import Snapshot
 from lake.errors import TargetError
-from lake.snapshots import Snapshot
 
 FORMAT = 1
 

@@ -9,8 +9,8 @@ from heapq import merge
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from lake.deltalog import Commit, Pinned
-from lake.tables import expired
+from lake.delta.log import Commit, Pinned
+from lake.delta.tables import expired
 
 _ROW = 64
 """Bytes that a row takes in a data file, where nothing else is known of it."""

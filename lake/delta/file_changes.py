@@ -17,16 +17,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from lake import weights
-from lake.deltalog import Commit, FileAction, Log, Pinned
-from lake.scala import Java
+from lake.delta.log import Commit, FileAction, Log, Pinned
+from lake.spark import zset
+from lake.spark.jvm.gateway import Java
 
 Body = dict[str, Any]
 
 _READER = "org.apache.spark.sql.delta.commands.cdc.CDCReader"
 FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 """What Delta adds to the rows of a change feed; no table with a feed has columns so named."""
-_WEIGHT = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {weights.WEIGHT}"
+_WEIGHT = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {zset.WEIGHT}"
 _DESCRIBED = frozenset({"size", "partitionValues"})
 """What the log may leave out of a file that is removed, and reading it needs."""
 _UNREADABLE = 1 << 60
@@ -140,7 +140,7 @@ def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
     parts = reader.getDeletedAndAddedRows(*[scala.seq(s) for s in specs], *arguments)
     frames = [_listed(log, part).selectExpr(*columns, _WEIGHT) for part in scala.list(parts)]
     if not frames:
-        return pinned.rows_of([]).selectExpr(*columns, f"1L AS {weights.WEIGHT}")
+        return pinned.rows_of([]).selectExpr(*columns, f"1L AS {zset.WEIGHT}")
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
@@ -168,7 +168,7 @@ def _rows_of_whole_files(pinned: Pinned, found: Moved, columns: Sequence[str]) -
     """The same, of a table with columns of its own under the names that Delta gives its feed's."""
     new = [*found.came, *(after for _, after in found.marked)]
     old = [*found.went, *(before for before, _ in found.marked)]
-    return weights.subtract(*[_whole(pinned, files).selectExpr(*columns) for files in (new, old)])
+    return zset.subtract(*[_whole(pinned, files).selectExpr(*columns) for files in (new, old)])
 
 
 def _whole(pinned: Pinned, files: Sequence[FileAction]) -> DataFrame:

@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
-from lake.deltastate import MOST_FILES, State
-from lake.nodes import quoted
-from lake.ranges import Ranges, statistics
-from lake.scala import Java, Scala, active, jvm_of
-from lake.snapshots import Version
+from lake.catalyst.nodes import quoted
+from lake.core.snapshots import Version
+from lake.delta.snapshot_cache import MOST_FILES, State
+from lake.spark.jvm.gateway import Java, Scala, active, jvm_of
+from lake.spark.key_ranges import Ranges, statistics
 
 MOST_NAMES = 1_000
 CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"

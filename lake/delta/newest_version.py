@@ -10,7 +10,7 @@ import re
 
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
-from lake.config import without_spark
+from lake.config.models import without_spark
 from lake.errors import SourceError
 
 _NUMBERED = re.compile(r"(\d{20})\.(json|checkpoint\..*)")

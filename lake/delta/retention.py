@@ -8,11 +8,11 @@ from urllib.parse import urlparse
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from lake.deltafiles import moved
-from lake.deltafolder import names_below
-from lake.deltalog import Pinned
+from lake.delta.file_changes import moved
+from lake.delta.log import Pinned
+from lake.delta.sidecar import names_below
+from lake.delta.tables import Table, by_files, expired, reason
 from lake.errors import ExpiredError
-from lake.tables import Table, by_files, expired, reason
 
 
 def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collection[int]) -> None:

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from lake.deltalog import Pinned, physical_name, schema_of
+from lake.delta.log import Pinned, physical_name, schema_of
 
 
 def redefined(pinned: Pinned, since: int) -> bool:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lake.scala import Java, jvm_of
+from lake.spark.jvm.gateway import Java, jvm_of
 
 
 class Folder:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
 
-from lake.scala import Java, Scala, active
+from lake.spark.jvm.gateway import Java, Scala, active
 
 _MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
 MOST_FILES = 2_000

@@ -17,15 +17,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake import weights
-from lake.config import PathKind
-from lake.deltafiles import NOTHING, Moved, moved, rows, rows_of_feed
-from lake.deltalog import Log, Pinned
+from lake.catalyst.nodes import quoted
+from lake.config.models import PathKind
+from lake.core.snapshots import Snapshot, Version
+from lake.delta.file_changes import NOTHING, Moved, moved, rows, rows_of_feed
+from lake.delta.log import Log, Pinned
+from lake.delta.schema_history import redefined
 from lake.errors import ExpiredError, SourceError
-from lake.nodes import quoted
-from lake.ranges import Ranges
-from lake.redefinition import redefined
-from lake.snapshots import Snapshot, Version
+from lake.spark import zset
+from lake.spark.key_ranges import Ranges
 
 _DAY = timedelta(days=1)
 _MEANT = 'If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
@@ -164,7 +164,7 @@ class PinnedSources:
             if self.raw(source):
                 return changes
             one = self.moved(source) <= _ONE_TASK
-            return weights.consolidate(changes.coalesce(1) if one else changes)
+            return zset.consolidate(changes.coalesce(1) if one else changes)
         except (PySparkException, Py4JJavaError) as error:
             raise self._expired(source, error) from error
 

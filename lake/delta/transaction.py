@@ -14,10 +14,10 @@ from collections.abc import Collection, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lake.config import HIDDEN_PREFIX
-from lake.deltalog import MOST_NAMES, Pinned
-from lake.scala import Java, active
-from lake.session import settings
+from lake.config.models import HIDDEN_PREFIX
+from lake.delta.log import MOST_NAMES, Pinned
+from lake.spark.jvm.gateway import Java, active
+from lake.spark.session import settings
 
 FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
 

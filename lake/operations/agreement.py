@@ -27,9 +27,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
-from lake import weights
-from lake.results import Classified, Position
-from lake.snapshots import Snapshot
+from lake.core.results import Classified, Position
+from lake.core.snapshots import Snapshot
+from lake.spark import zset
 
 _SAMPLES = 5
 _HELD, _WANTED, _STRONG, _WAS = "_h", "_t", "_s", "_was"
@@ -65,16 +65,16 @@ def position(eventual: Snapshot, strong: Snapshot) -> Position:
 def differing(sides: Sides) -> DataFrame:
     """The rows of which not all sides hold the same number, once each, with those numbers; persist it before `classified`."""
     if sides.truth is None:
-        found = weights.tallied(**{_HELD: _numbered(sides.held), _STRONG: _numbered(sides.strong)}).withColumn(_WANTED, F.col(_STRONG))
+        found = zset.tallied(**{_HELD: _numbered(sides.held), _STRONG: _numbered(sides.strong)}).withColumn(_WANTED, F.col(_STRONG))
     else:
         frames = {_HELD: sides.held, _STRONG: sides.strong, _WANTED: sides.truth}
-        found = weights.tallied(**{name: _numbered(frame) for name, frame in frames.items()})
+        found = zset.tallied(**{name: _numbered(frame) for name, frame in frames.items()})
     return found.where((F.col(_HELD) != F.col(_WANTED)) | (F.col(_STRONG) != F.col(_WANTED)))
 
 
 def classes(sides: Sides, where: Position, was: Callable[[], DataFrame | None]) -> tuple[Classified, ...]:
     """How many rows there are of each class, with some of them. `was`: reads `Sides.was`, where it is needed."""
-    if where == "equal" and weights.same_rows(sides.held, sides.strong if sides.truth is None else sides.truth) is not None:
+    if where == "equal" and zset.same_rows(sides.held, sides.strong if sides.truth is None else sides.truth) is not None:
         return ()
     found = differing(sides).persist()
     try:
@@ -164,7 +164,7 @@ def _names(sides: Sides) -> dict[str, str]:
 
 
 def _canonical(frame: DataFrame, column: str) -> Column:
-    return weights.canonical(F.col(column), frame.schema[column].dataType)
+    return zset.canonical(F.col(column), frame.schema[column].dataType)
 
 
 def _row(sides: Sides) -> Column:

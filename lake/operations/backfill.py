@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
-from lake.commits import SourceCommit, in_order
-from lake.deltalog import Log, Pinned
+from lake.core.results import BackfillStep, RefreshResult
+from lake.core.snapshots import Snapshot
+from lake.core.stamp import Stamp
+from lake.delta.commit_order import SourceCommit, in_order
+from lake.delta.log import Log, Pinned
+from lake.delta.retention import gone, refuse_unreadable
+from lake.delta.tables import Table, pin_at
 from lake.errors import ConfigError, DefinitionChangedError, TargetError
-from lake.inputs import Until, versions_at
-from lake.readable import gone, refuse_unreadable
-from lake.results import BackfillStep, RefreshResult
-from lake.snapshots import Snapshot
-from lake.stamp import Stamp
-from lake.tables import Table, pin_at
-from lake.view_table import Publication
+from lake.views.inputs import Until, versions_at
+from lake.views.table import Publication
 
 _NEAREST = 3
 

@@ -18,15 +18,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lake.config import FORGOTTEN_AFTER
-from lake.deltafolder import Folder, names_below
-from lake.deltalog import Log, Pinned
+from lake.config.models import FORGOTTEN_AFTER
+from lake.core.results import Maintained, SourceStatus
+from lake.core.stamp import Stamp
+from lake.delta.log import Log, Pinned
+from lake.delta.sidecar import Folder, names_below
+from lake.delta.tables import Table, committed_after, files_kept, reason
 from lake.errors import DefinitionError, LakeError, SourceError, TargetError
-from lake.inputs import ViewPath
-from lake.results import Maintained, SourceStatus
-from lake.session import vacuuming
-from lake.stamp import Stamp
-from lake.tables import Table, committed_after, files_kept, reason
+from lake.spark.session import vacuuming
+from lake.views.inputs import ViewPath
 
 _DAY = timedelta(days=1)
 _WARNED_BEFORE = timedelta(days=2)

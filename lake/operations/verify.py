@@ -13,15 +13,15 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lake import weights
-from lake.config import Config
+from lake.config.models import Config
+from lake.config.view_sources import one_query, query_text
+from lake.core.results import Difference, Differences
+from lake.core.snapshots import Snapshot
+from lake.delta.tables import reason
 from lake.errors import ExpiredError
-from lake.queries import function_tables, load_function
-from lake.results import Difference, Differences
-from lake.snapshots import Snapshot
-from lake.tables import reason
-from lake.texts import one_query, query_text
-from lake.view_table import KEY, Published, visible
+from lake.spark import zset
+from lake.views.query import function_tables, load_function
+from lake.views.table import KEY, Published, visible
 
 _SAMPLES = 5
 
@@ -40,7 +40,7 @@ class Share:
         """The rows of this part, by the columns."""
         if self.of == 1:
             return frame
-        hashed = F.xxhash64(*[weights.canonical(F.col(c), frame.schema[c].dataType) for c in columns])
+        hashed = F.xxhash64(*[zset.canonical(F.col(c), frame.schema[c].dataType) for c in columns])
         return frame.where(F.pmod(hashed, F.lit(self.of)) == self.part - 1)
 
 
@@ -56,15 +56,15 @@ def verify(
     hashed = [names[truth.columns.index(k)] for k in key if k in truth.columns] or names
     rows = share.of_rows(held.toDF(*names) if len(held.columns) == len(names) else held, hashed)
     wanted = share.of_rows(truth.toDF(*names), hashed)
-    alike = weights.same_rows(wanted, rows)
+    alike = zset.same_rows(wanted, rows)
     if alike is not None:
         return Differences(view, current.stamp.snapshot, alike, 0, 0, (), key, str(share))
-    differing = weights.consolidate(weights.subtract(wanted, rows)).persist()
+    differing = zset.consolidate(zset.subtract(wanted, rows)).persist()
     try:
-        weight = F.col(weights.WEIGHT)
+        weight = F.col(zset.WEIGHT)
         counts = differing.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)
         columns = [F.col(c).alias(name) for c, name in zip(names, truth.columns, strict=True)]
-        found = differing.select(F.col(weights.WEIGHT), F.struct(*columns))
+        found = differing.select(F.col(zset.WEIGHT), F.struct(*columns))
         samples = tuple(Difference(row[0], row[1].asDict()) for row in found.take(_SAMPLES))
     finally:
         differing.unpersist()

@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from expectations import pages, suites
-from expectations.findings import Event, Finding, findings, told_as_json
-from expectations.notices import kept
-from expectations.results import MEASURED, OWN, PUBLISHING, Measure, QualityResults, Row, row_of
-from expectations.sources import Source, guarded
-from expectations.standing import scopes
-from expectations.views import View, over, with_versions
 from lake import Lakehouse
 from lake.errors import LakeError
+from lake.quality import pages, suites
+from lake.quality.findings import Event, Finding, findings, told_as_json
+from lake.quality.notices import kept
+from lake.quality.results import MEASURED, OWN, PUBLISHING, Measure, QualityResults, Row, row_of
+from lake.quality.sources import Source, guarded
+from lake.quality.standing import scopes
+from lake.quality.views import View, over, with_versions
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from expectations.results import QualityResults, Row
 from lake import Lakehouse
 from lake.errors import ConfigError
+from lake.quality.results import QualityResults, Row
 
 
 def decided(lake: Lakehouse, kind: Literal["snooze", "accept"], finding: str, reason: str, until: datetime | None = None) -> Row:

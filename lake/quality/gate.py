@@ -10,17 +10,17 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
-from expectations.decisions import decided
-from expectations.findings import Event, Finding, told_as_json
-from expectations.notices import kept
-from expectations.results import PUBLISHING, Measure, QualityResults, finding_id, row_of
-from expectations.suites import meets, of_rows
-from expectations.views import measure_of, named
 from lake import Lakehouse
-from lake.config import ExpectationConfig
+from lake.config.models import ExpectationConfig
+from lake.config.view_sources import expectations_of
 from lake.errors import BlockedError
-from lake.refresh import Candidate
-from lake.texts import expectations_of
+from lake.quality.decisions import decided
+from lake.quality.findings import Event, Finding, told_as_json
+from lake.quality.notices import kept
+from lake.quality.results import PUBLISHING, Measure, QualityResults, finding_id, row_of
+from lake.quality.suites import meets, of_rows
+from lake.quality.views import measure_of, named
+from lake.refresh.run import Candidate
 
 
 @contextmanager

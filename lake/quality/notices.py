@@ -11,9 +11,9 @@ from datetime import datetime
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from expectations.findings import Event, Finding, events, findings
-from expectations.results import QualityResults, Row
 from lake import Lakehouse
+from lake.quality.findings import Event, Finding, events, findings
+from lake.quality.results import QualityResults, Row
 
 logger = logging.getLogger("lakejoin")
 _WITHIN = 10.0

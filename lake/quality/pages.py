@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from expectations.suites import Told
 from lake import Lakehouse
-from lake.config import PAGES
+from lake.config.models import PAGES
+from lake.quality.suites import Told
 
 _STYLE = Path(__file__).with_name("pages.css")
 _ELSEWHERE = re.compile(

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import altair as alt
 
-from expectations.results import Row, page_of
-from lake.view_table import Publication
+from lake.quality.results import Row, page_of
+from lake.views.table import Publication
 
 Values = list[dict[str, Any]]
 LINK = "Data Docs"

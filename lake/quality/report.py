@@ -14,17 +14,17 @@ import altair as alt
 import vl_convert
 from jinja2 import Environment, FileSystemLoader
 
-from expectations import plots
-from expectations.findings import Finding
-from expectations.results import QualityResults, Row
-from expectations.standing import Standing, ago, of_scopes, scopes, standing
 from lake import Lakehouse
-from lake.config import REPORT
-from lake.console import path_texts
+from lake.cli.console import path_texts
+from lake.cli.realtime import states
+from lake.config.models import REPORT
+from lake.core.results import Explanation, SourceStatus
 from lake.errors import LakeError
-from lake.realtime.command import states
-from lake.results import Explanation, SourceStatus
-from lake.view_table import Publication, of_refreshes
+from lake.quality import plots
+from lake.quality.findings import Finding
+from lake.quality.results import QualityResults, Row
+from lake.quality.standing import Standing, ago, of_scopes, scopes, standing
+from lake.views.table import Publication, of_refreshes
 
 _HERE = Path(__file__).parent
 _COMMITS = 500

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lake import Lakehouse
-from lake.config import FORGOTTEN_AFTER, PAGES
+from lake.config.models import FORGOTTEN_AFTER, PAGES
 
 Status = Literal["passed", "failed", "broken", "undecidable"]
 Severity = Literal["critical", "warning", "info"]

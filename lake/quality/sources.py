@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 
 from pyspark.sql import functions as F
 
-from expectations.results import Measure, Row
 from lake import Lakehouse
-from lake.deltalog import Pinned
+from lake.catalyst.nodes import quoted
+from lake.core.redaction import Samples
+from lake.delta.log import Pinned
 from lake.errors import LakeError, QueryError
-from lake.nodes import quoted
-from lake.samples import Samples
+from lake.quality.results import Measure, Row
 
 _SAMPLES = 5
 _HISTORY = 20

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from expectations.findings import Finding, findings
-from expectations.results import QualityResults, Row
 from lake import Lakehouse
 from lake.errors import LakeError
+from lake.quality.findings import Finding, findings
+from lake.quality.results import QualityResults, Row
 
 State = Literal["good", "warn", "bad", "unknown"]
 

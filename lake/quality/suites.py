@@ -35,10 +35,10 @@ from great_expectations.render.renderer.page_renderer import ValidationResultsPa
 from great_expectations.render.view.view import DefaultJinjaPageView
 from pyspark.sql import DataFrame
 
-from expectations.results import MEASURED, Measure
-from lake.config import ExpectationConfig, nearest
-from lake.samples import Samples
-from lake.session import quieten
+from lake.config.models import ExpectationConfig, nearest
+from lake.core.redaction import Samples
+from lake.quality.results import MEASURED, Measure
+from lake.spark.session import quieten
 
 _SHOWN = ("element_count", "unexpected_count", "unexpected_percent", "missing_count", "missing_percent", "observed_value")
 _SOME = 5

@@ -9,19 +9,19 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from expectations.findings import findings
-from expectations.results import CHECK, PUBLISHING, Measure, Row, Severity
-from expectations.sources import guarded
-from expectations.suites import Met, Told, meets
 from lake import Lakehouse
-from lake.config import ExpectationConfig
+from lake.config.models import ExpectationConfig
+from lake.config.view_sources import expectations_of
+from lake.core.redaction import Samples
+from lake.core.results import CLASSES, WRONG, Differences
+from lake.operations.verify import Share
+from lake.quality.findings import findings
+from lake.quality.results import CHECK, PUBLISHING, Measure, Row, Severity
+from lake.quality.sources import guarded
+from lake.quality.suites import Met, Told, meets
 from lake.realtime.metrics import quantile
-from lake.results import CLASSES, WRONG, Differences
-from lake.samples import Samples
-from lake.session import own_session
-from lake.texts import expectations_of
-from lake.verify import Share
-from lake.view_table import Publication, of_refreshes
+from lake.spark.session import own_session
+from lake.views.table import Publication, of_refreshes
 
 _CAUSES = {
     "ahead": "the real-time path has processed changes that the strong path has not yet",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lake.deltafolder import Folder
+from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError
 
 FOLDER = "_lakejoin"

@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from lake.core.results import RefreshResult
 from lake.errors import ConfigError
 from lake.realtime.steps import Step
-from lake.relations.cache import Cache
-from lake.results import RefreshResult
+from lake.relations.lookup_cache import Cache
 
 _WINDOW = 1_000
 _COUNTERS = {

@@ -20,19 +20,19 @@ from dataclasses import dataclass, field, replace
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from lake.config import RealtimeConfig
-from lake.deltafolder import Folder
-from lake.deltalog import Log
+from lake.config.models import RealtimeConfig
+from lake.core.results import RefreshResult
+from lake.core.snapshots import Snapshot
+from lake.delta.log import Log
+from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError, DefinitionChangedError, ExpiredError, KeyViolationError, LakeError, QueryError, SourceError
-from lake.failures import passing
 from lake.lakehouse import Lakehouse
 from lake.realtime.lease import FOLDER, Lease
 from lake.realtime.metrics import Metrics
 from lake.realtime.steps import Step
 from lake.realtime.upkeep import Upkeep
-from lake.results import RefreshResult
-from lake.session import own_session
-from lake.snapshots import Snapshot
+from lake.spark.failures import passing
+from lake.spark.session import own_session
 
 logger = logging.getLogger("lakejoin")
 _RENEWED_EVERY = 5.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lake.commits import SourceCommit, in_order
-from lake.deltalog import Pinned
-from lake.snapshots import Snapshot
+from lake.core.snapshots import Snapshot
+from lake.delta.commit_order import SourceCommit, in_order
+from lake.delta.log import Pinned
 
 
 @dataclass

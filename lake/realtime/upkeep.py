@@ -16,11 +16,11 @@ from itertools import accumulate
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from lake.deltacommit import Transaction
-from lake.deltalog import FileAction, Log, Pinned
-from lake.session import settings, vacuuming
-from lake.stamp import Stamp
-from lake.view_table import app_id
+from lake.core.stamp import Stamp
+from lake.delta.log import FileAction, Log, Pinned
+from lake.delta.transaction import Transaction
+from lake.spark.session import settings, vacuuming
+from lake.views.table import app_id
 
 _MANY_FILES = 32
 """Files that came since the last compaction."""

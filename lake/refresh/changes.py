@@ -12,12 +12,13 @@ import math
 
 from pyspark.sql import DataFrame
 
-from lake import estimate, weights
-from lake.definition import Definition
-from lake.nodes import quoted
+from lake.catalyst.nodes import quoted
+from lake.core import cost
 from lake.relations import scoped, stored
 from lake.relations.base import Relation
 from lake.relations.reading import Limits, Reading, WholeError
+from lake.spark import zset
+from lake.views.definition import Definition
 
 
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
@@ -45,16 +46,16 @@ def _refuse_dear(relation: Relation, reading: Reading) -> None:
     if not any(sizes.values()):
         return
     operators = sum(r.looks_up and any(sizes[source] for _, source in r.sources) for r in relation.walk())
-    reading.spend(estimate.begun(operators, sum(sizes.values())), f"for {operators} operators that look rows up")
+    reading.spend(cost.begun(operators, sum(sizes.values())), f"for {operators} operators that look rows up")
     if reading.limits.budget:
         known = sum(reading.sources.changed(source) for _, source in relation.sources)
-        expected = estimate.changed(operators, known) + estimate.looked_up(_expected_lookups(relation, reading))
+        expected = cost.changed(operators, known) + cost.looked_up(_expected_lookups(relation, reading))
         reading.refuse_dear(reading.spent + expected, f"for {operators} operators that look rows up, in places as spread as the changes,")
     moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
     changed = sum(changes.count or 0 for changes in moved)
     if reading.limits.share < math.inf and not all(changes.local for changes in moved):
         _refuse_many(relation, changed, reading)
-    reading.spend(estimate.changed(operators, changed), f"for {operators} operators and {changed:,} changes")
+    reading.spend(cost.changed(operators, changed), f"for {operators} operators and {changed:,} changes")
 
 
 def _expected_lookups(relation: Relation, reading: Reading) -> int:
@@ -80,7 +81,7 @@ def _refuse_many(relation: Relation, changed: int, reading: Reading) -> None:
 def difference(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame:
     """The query at `until` minus what the view holds, as weighted rows in the tree's columns."""
     old = held(definition, table)
-    return weights.subtract(definition.relation.snapshot(reading).select(*old.columns), old)
+    return zset.subtract(definition.relation.snapshot(reading).select(*old.columns), old)
 
 
 def held(definition: Definition, table: DataFrame) -> DataFrame:

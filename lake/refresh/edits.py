@@ -16,18 +16,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
-from lake import weights
-from lake.config import HIDDEN_PREFIX
-from lake.definition import Definition
-from lake.deltacommit import FILE, POSITION, with_positions
-from lake.deltalog import Pinned
+from lake.catalyst.nodes import quoted
+from lake.config.models import HIDDEN_PREFIX
+from lake.core.snapshots import Version
+from lake.delta.log import Pinned
+from lake.delta.transaction import FILE, POSITION, with_positions
 from lake.errors import InternalError, KeyViolationError
-from lake.nodes import quoted
-from lake.ranges import Ranges, equality, of_frame
 from lake.relations.reading import Changes, Reading
-from lake.scala import values_of
-from lake.snapshots import Version
-from lake.view_table import schema
+from lake.spark import zset
+from lake.spark.jvm.gateway import values_of
+from lake.spark.key_ranges import Ranges, equality, of_frame
+from lake.views.definition import Definition
+from lake.views.table import schema
 
 WEIGHT = f"{HIDDEN_PREFIX}weight"
 SAMPLES = 3
@@ -83,7 +83,7 @@ class Edits:
 def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
     """A frame of the tree's attributes under the view's column names: the query's columns, the hidden key, the weight."""
     columns = [f"c{c.attribute} AS {quoted(c.name)}" for c in definition.table_columns]
-    weight = [f"{weights.WEIGHT} AS {WEIGHT}"] if weights.is_weighted(frame) else []
+    weight = [f"{zset.WEIGHT} AS {WEIGHT}"] if zset.is_weighted(frame) else []
     return frame.selectExpr(*columns, *weight)
 
 
@@ -121,7 +121,7 @@ def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: R
     for key in keys:
         same_key = same_key & F.col(quoted(key)).eqNullSafe(F.col(held[key]))
     for field in fields:
-        one, other = (weights.canonical(F.col(quoted(n)), field.dataType) for n in (field.name, held[field.name]))
+        one, other = (zset.canonical(F.col(quoted(n)), field.dataType) for n in (field.name, held[field.name]))
         same_row = same_row & one.eqNullSafe(other)
     paired = new.join(old, on=same_key, how="full").observe("paired", F.count(_ADDED), F.count(POSITION))
     own = [F.coalesce(F.col(quoted(k)), F.col(held[k])).alias(held[k]) for k in keys]
@@ -149,7 +149,7 @@ def keyed_apart(definition: Definition, changes: Changes, reading: Reading) -> E
     if changes.local:
         return None
     values = [(F.col(quoted(f.name)), f.dataType) for f in changes.frame.schema.fields if f.name != WEIGHT]
-    mixed = F.bit_xor(weights.hashed(values)).alias(_MIXED)  # 0 where two rows are the same; seldom else
+    mixed = F.bit_xor(zset.hashed(values)).alias(_MIXED)  # 0 where two rows are the same; seldom else
     kept = reading.keep_rows(_by_keys(definition, changes.frame, mixed))
     together, *counts = _tally(kept, f"{_ADDED} > 1 OR {_REMOVED} > 1 OR ({_ADDED} = 1 AND {_REMOVED} = 1 AND {_MIXED} = 0)", *_KINDS)
     if together:
@@ -242,7 +242,7 @@ def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
 def _by_row(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     """For each touched row as many of the table's equal rows as are wanted: how many, file and position."""
     columns = edits.definition.table_columns
-    named = [(weights.canonical(F.col(quoted(c.name)), c.data_type), c.name, f"sought_{i}", f"held_{i}") for i, c in enumerate(columns)]
+    named = [(zset.canonical(F.col(quoted(c.name)), c.data_type), c.name, f"sought_{i}", f"held_{i}") for i, c in enumerate(columns)]
     sought = touched.frame.select(_WANTED, *[encoded.alias(s) for encoded, _, s, _ in named])
     held = table.select(FILE, POSITION, *[encoded.alias(h) for encoded, _, _, h in named])
     same = F.lit(True)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import functions as F
 
-from lake.config import HIDDEN_PREFIX
-from lake.definition import Definition
-from lake.edits import SAMPLES
+from lake.catalyst.nodes import quoted
+from lake.config.models import HIDDEN_PREFIX
 from lake.errors import KeyViolationError
-from lake.nodes import quoted
+from lake.refresh.edits import SAMPLES
 from lake.relations.reading import Sources
+from lake.views.definition import Definition
 
 _ROWS = f"{HIDDEN_PREFIX}rows"
 

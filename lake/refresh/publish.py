@@ -15,20 +15,20 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from lake.definition import Definition
-from lake.deltacommit import FILE, POSITION, Transaction, with_positions
-from lake.deltalog import CHAR_TYPE, Log, Pinned
-from lake.edits import Edits
+from lake.catalyst.nodes import quoted
+from lake.core.phases import phase
+from lake.core.stamp import Stamp
+from lake.delta.log import CHAR_TYPE, Log, Pinned
+from lake.delta.tables import Table, reason
+from lake.delta.transaction import FILE, POSITION, Transaction, with_positions
 from lake.errors import ConcurrencyError, InternalError, TargetError
-from lake.failures import of_rows
-from lake.nodes import quoted
-from lake.phases import phase
-from lake.ranges import Ranges
+from lake.refresh.edits import Edits
 from lake.relations.reading import Reading
-from lake.session import settings
-from lake.stamp import Stamp
-from lake.tables import Table, reason
-from lake.view_table import app_id, schema
+from lake.spark.failures import of_rows
+from lake.spark.key_ranges import Ranges
+from lake.spark.session import settings
+from lake.views.definition import Definition
+from lake.views.table import app_id, schema
 
 ATTEMPTS = 3
 _CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentModification", "ConcurrentTransaction", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")

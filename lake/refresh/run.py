@@ -14,26 +14,29 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lake import estimate, explain, publish, view_changes, weights
-from lake.config import ViewConfig
-from lake.definition import Definition
-from lake.deltalog import Pinned
-from lake.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset
+from lake.catalyst.nodes import quoted
+from lake.config.models import ViewConfig
+from lake.core import cost
+from lake.core.phases import phase
+from lake.core.plan import RefreshPlan, check_fingerprint, differing, plan
+from lake.core.results import RefreshResult
+from lake.core.stamp import Stamp
+from lake.delta.log import Pinned
+from lake.delta.tables import PinnedSources, Table, check_history, check_identity, marked, snapshot_of
 from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
-from lake.failures import of_rows
-from lake.inputs import Inputs, ViewPath, table_of
-from lake.nodes import quoted
-from lake.phases import phase
-from lake.plan import RefreshPlan, check_fingerprint, differing, plan
-from lake.primary_keys import refuse_broken
-from lake.publish import LostRaceError, Target
-from lake.relations.cache import Cache
+from lake.refresh import changes, publish
+from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset
+from lake.refresh.primary_keys import refuse_broken
+from lake.refresh.publish import LostRaceError, Target
+from lake.relations.lookup_cache import Cache
 from lake.relations.reading import SMALL, Limits, Reading, WholeError
-from lake.results import RefreshResult
-from lake.session import few_changes
-from lake.stamp import Stamp
-from lake.tables import PinnedSources, Table, check_history, check_identity, marked, snapshot_of
-from lake.view_table import (
+from lake.spark import zset
+from lake.spark.failures import of_rows
+from lake.spark.session import few_changes
+from lake.views import explain
+from lake.views.definition import Definition
+from lake.views.inputs import Inputs, ViewPath, table_of
+from lake.views.table import (
     FEED,
     Published,
     clustered_by,
@@ -211,8 +214,8 @@ class Refresh:
         decided = RefreshPlan(definition.view, "copy", decided.since, until, "the rows of a backfill")
         sources = PinnedSources(self.inputs.tables, self.inputs.pins, None)
         with Reading(definition.catalyst, sources) as reading:
-            new, old = (view_changes.held(definition, p.rows()) for p in (rows, current.pinned))
-            changed = reading.keep(weights.consolidate(weights.subtract(new, old)))
+            new, old = (changes.held(definition, p.rows()) for p in (rows, current.pinned))
+            changed = reading.keep(zset.consolidate(zset.subtract(new, old)))
             if changed is None and current.stamp is not None and current.stamp.snapshot == until:
                 return result_of(replace(decided, mode="none", reason="the view holds the same rows"))
             target = Target(self.spark, self.table, current.pinned.log, definition)
@@ -227,7 +230,7 @@ class Refresh:
     def _edits_of_changes(self, current: Published, target: Target, stamp: Stamp, reading: Reading) -> Edits | None:
         """What the sources' changes change in the view's table, or, where the reading gives way, the query computed anew."""
         try:
-            frame = view_changes.changes(self.definition, publish.held(current.pinned, reading), reading)
+            frame = changes.changes(self.definition, publish.held(current.pinned, reading), reading)
             return None if frame is None else self._edits(target, stamp, reading, frame)
         except WholeError as why:
             reading.give_way(why)
@@ -246,7 +249,7 @@ class Refresh:
             edits = compared(definition, in_names(definition, definition.relation.snapshot(reading)), current.pinned, reading)
             if edits is not None:
                 return edits
-        return self._edits(target, stamp, reading, view_changes.difference(definition, publish.held(current.pinned, reading), reading))
+        return self._edits(target, stamp, reading, changes.difference(definition, publish.held(current.pinned, reading), reading))
 
     def _edits(self, target: Target, stamp: Stamp, reading: Reading, frame: DataFrame) -> Edits:
         """What weighted rows (in the tree's columns) change in the view's table, after the gate has seen them.
@@ -261,7 +264,7 @@ class Refresh:
             if edits is not None:
                 return edits
             frame = kept.frame
-        rows = in_names(definition, weights.consolidate(frame))
+        rows = in_names(definition, zset.consolidate(frame))
         if self.gate is not None:
             rows = reading.keep_rows(rows).frame
             self.gate(self._candidate(target, stamp, rows))
@@ -274,9 +277,9 @@ class Refresh:
         """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""
         names = schema(self.definition).names
         numbered = [f"{quoted(n)} AS c{i}" for i, n in enumerate(names)]
-        held = weights.weighted(target.log.head().rows().selectExpr(*numbered))
-        after = weights.add([held, changed.selectExpr(*numbered, f"{WEIGHT} AS {weights.WEIGHT}")])
-        whole = weights.to_rows(weights.consolidate(after), f"view {self.definition.view}").toDF(*names)
+        held = zset.weighted(target.log.head().rows().selectExpr(*numbered))
+        after = zset.add([held, changed.selectExpr(*numbered, f"{WEIGHT} AS {zset.WEIGHT}")])
+        whole = zset.to_rows(zset.consolidate(after), f"view {self.definition.view}").toDF(*names)
         return Candidate(self.definition.view, stamp, visible(changed.where(F.col(WEIGHT) > 0).drop(WEIGHT)), visible(whole))
 
     def _written(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, whole: bool = False) -> RefreshResult:
@@ -367,8 +370,8 @@ def limits(view: ViewConfig, definition: Definition, inputs: Inputs, current: Pu
     if view.refresh_mode == "incremental":
         return Limits()
     read = sum(inputs.pins[source].bytes for _, source in definition.relation.sources)
-    whole = estimate.whole(read, current.pinned.bytes)
-    return Limits(whole, whole if read >= estimate.SMALL else 0, view.recompute_above)
+    whole = cost.whole(read, current.pinned.bytes)
+    return Limits(whole, whole if read >= cost.SMALL else 0, view.recompute_above)
 
 
 def result_of(

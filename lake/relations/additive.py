@@ -22,11 +22,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lake import weights
-from lake.nodes import Expression, Measure, Node, column_name
+from lake.catalyst.nodes import Expression, Measure, Node, column_name
 from lake.relations.base import Relation
 from lake.relations.reading import Changes, Reading
 from lake.relations.stored import Stored
+from lake.spark import zset
 
 _SIGN, _STALE = "sign", "stale"
 
@@ -61,8 +61,8 @@ def _signed(aggregate: AddedAggregate, delta: Changes, reading: Reading) -> list
     """The aggregate of the rows that come (sign 1), and of those that go (sign -1)."""
     found = []
     for sign in (1, -1):
-        rows = weights.weighted(delta.frame, sign).where(F.col(weights.WEIGHT) > 0)
-        found.append(aggregate.run(reading, [weights.to_rows(rows, "an aggregate's changes")]).withColumn(_SIGN, F.lit(sign)))
+        rows = zset.weighted(delta.frame, sign).where(F.col(zset.WEIGHT) > 0)
+        found.append(aggregate.run(reading, [zset.to_rows(rows, "an aggregate's changes")]).withColumn(_SIGN, F.lit(sign)))
     return found
 
 

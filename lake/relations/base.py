@@ -21,10 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake import weights
-from lake.nodes import Attribute, Node
-from lake.ranges import equality
+from lake.catalyst.nodes import Attribute, Node
 from lake.relations.reading import Changes, Keys, Reading, WholeError
+from lake.spark import zset
+from lake.spark.key_ranges import equality
 
 _BOTH_ENDS = 3
 """What a recomputed operator costs, in times of what lies below it: two ends, and the changes taken off the newer one to have the older."""
@@ -85,8 +85,8 @@ class Relation(ABC):
         changes = reading.changes_of(self)
         if changes is None:
             return rows
-        old = weights.consolidate(weights.subtract(rows, changes.frame.select(*rows.columns, weights.WEIGHT)))
-        return weights.to_rows(old, self.node.kind)
+        old = zset.consolidate(zset.subtract(rows, changes.frame.select(*rows.columns, zset.WEIGHT)))
+        return zset.to_rows(old, self.node.kind)
 
     def compute_changes(self, reading: Reading) -> Changes | None:
         """The relation's changes by its rule, or recomputed where a subquery in its expressions has another value now."""
@@ -105,7 +105,7 @@ class Relation(ABC):
         reading.recomputed.append(why)
         new = self.run(reading, [child.snapshot(reading) for child in self.children])
         old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
-        return reading.keep(weights.consolidate(weights.subtract(new, old)))
+        return reading.keep(zset.consolidate(zset.subtract(new, old)))
 
     def run(self, reading: Reading, frames: Sequence[DataFrame], since: bool = False) -> DataFrame:
         """Spark's own operator on the given rows, with the values of its subqueries at `until` (or at `since`)."""

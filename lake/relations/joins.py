@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from lake import weights
 from lake.catalyst import Catalyst
-from lake.nodes import Expression, Node
+from lake.catalyst.nodes import Expression, Node
 from lake.relations.base import Relation
 from lake.relations.keyed import Keyed
 from lake.relations.reading import Changes, Keys, Reading
+from lake.spark import zset
 
 
 class Join(Relation):
@@ -119,8 +119,8 @@ class InnerJoin(Join):
         if right is not None:
             terms.append(self.run(reading, [self.other(0, right, reading), right.frame]))
         if left is not None and right is not None:
-            terms.append(weights.negate(self.run(reading, [left.frame, right.frame])))
-        return Changes(weights.add(terms), None, local=False) if terms else None
+            terms.append(zset.negate(self.run(reading, [left.frame, right.frame])))
+        return Changes(zset.add(terms), None, local=False) if terms else None
 
 
 class KeyedJoin(Join, Keyed):

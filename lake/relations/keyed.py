@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from lake import weights
 from lake.catalyst import Catalyst
-from lake.nodes import Expression, Node
+from lake.catalyst.nodes import Expression, Node
 from lake.relations.base import Relation
 from lake.relations.reading import Changes, Keys, Reading
+from lake.spark import zset
 
 
 class Keyed(Relation):
@@ -60,8 +60,8 @@ class Keyed(Relation):
             rows = reading.keep_rows(child.lookup(keys.pick(dict(enumerate(on))), reading)).frame
             new.append(rows)
             old.append(child.rows_since(reading, rows))
-        changed = weights.subtract(self.run(reading, new), self.run(reading, old))
-        return reading.keep(weights.consolidate(changed))
+        changed = zset.subtract(self.run(reading, new), self.run(reading, old))
+        return reading.keep(zset.consolidate(changed))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Only keys that the operator itself goes by reach its child; the rest is a semi join on its result."""

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from lake import weights
 from lake.catalyst import Catalyst
-from lake.nodes import Expression
+from lake.catalyst.nodes import Expression
 from lake.relations.base import Relation
-from lake.relations.leaves import renamed
 from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.source import renamed
+from lake.spark import zset
 
 PASS_THROUGH = frozenset(
     {"Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "BatchEvalPython", "ArrowEvalPython"}
@@ -87,7 +87,7 @@ class UnionAll(Relation):
         moved = [(child, changes) for child, changes in found if changes is not None]
         if not moved:
             return None
-        frame = weights.add(renamed(changes.frame, child.node.output, self.output) for child, changes in moved)
+        frame = zset.add(renamed(changes.frame, child.node.output, self.output) for child, changes in moved)
         return Changes(frame, None, local=False)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:

@@ -23,12 +23,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from lake import weights
-from lake.nodes import Attribute, Expression
-from lake.ranges import decoded, lossless, of_frame
+from lake.catalyst.nodes import Attribute, Expression
+from lake.core.snapshots import Snapshot
 from lake.relations.reading import Keys, Reading
-from lake.scala import values_of
-from lake.snapshots import Snapshot
+from lake.spark import zset
+from lake.spark.jvm.gateway import values_of
+from lake.spark.key_ranges import decoded, lossless, of_frame
 
 _KEY = "k"
 _MOST_ROWS = 1_000
@@ -259,7 +259,7 @@ class Cache:
         if not changes.local:
             side.rows.clear()
             return
-        read = _read(reading.catalyst.with_names(changes.frame, [*side.names, weights.WEIGHT]), side, reading)
+        read = _read(reading.catalyst.with_names(changes.frame, [*side.names, zset.WEIGHT]), side, reading)
         if read is None:
             self._drop(side)
         else:

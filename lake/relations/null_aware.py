@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from lake.catalyst import Catalyst
-from lake.nodes import Node
+from lake.catalyst.nodes import Node
 from lake.relations.base import Relation
 from lake.relations.joins import KeyedJoin
 from lake.relations.reading import Changes, Keys, Reading

@@ -10,12 +10,13 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake import estimate, weights
 from lake.catalyst import Catalyst
-from lake.nodes import Expression, column_name
-from lake.phases import phase
-from lake.ranges import Ranges, of_frame
-from lake.scala import Java
+from lake.catalyst.nodes import Expression, column_name
+from lake.core import cost
+from lake.core.phases import phase
+from lake.spark import zset
+from lake.spark.jvm.gateway import Java
+from lake.spark.key_ranges import Ranges, of_frame
 
 
 @dataclass(frozen=True)
@@ -265,8 +266,8 @@ class Reading:
             if self.sources.changed(source) > self.local_limit:
                 self.expect_many()
             changes = None if frame is None else self.keep(frame)
-            if changes is not None and self.sources.raw(source) and (changes.local or weights.repeats(changes.frame)):
-                changes = self.keep(weights.consolidate(changes.frame))
+            if changes is not None and self.sources.raw(source) and (changes.local or zset.repeats(changes.frame)):
+                changes = self.keep(zset.consolidate(changes.frame))
             self._tables[source, *columns] = changes
             self.rows_read += (changes.count or 0) if changes is not None else 0
         return self._tables[source, *columns]
@@ -287,7 +288,7 @@ class Reading:
     def rows_among(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
         """Rows of a table at `until`, all or those of files that may hold some keys (by column); their cost is counted."""
         if self.limits.budget:
-            self.spend(estimate.looked_up(self.sources.bytes(source, among)), "so far, with the lookups to come")
+            self.spend(cost.looked_up(self.sources.bytes(source, among)), "so far, with the lookups to come")
         return self.sources.rows(source, among)
 
     def spend(self, cost: int, what: str) -> None:

@@ -18,16 +18,16 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from lake import weights
 from lake.catalyst import Catalyst
-from lake.nodes import Expression
-from lake.order_dependence import named_in
+from lake.catalyst.determinism import named_in
+from lake.catalyst.nodes import Expression
 from lake.relations.base import Relation
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.linear import Linear, UnionAll
 from lake.relations.reading import Changes, Reading, WholeError
-from lake.weights import is_bitwise
+from lake.spark import zset
+from lake.spark.zset import is_bitwise
 
 _Part = tuple[Changes, Sequence[Expression]]
 
@@ -50,7 +50,7 @@ def changes(relation: Relation, on: Sequence[Expression], held: DataFrame, readi
     keys = reading.keys(parts).pick(dict(enumerate(on)))
     new = relation.lookup(keys, reading)
     old = relation.restricted(keys.narrowed(held), keys, reading)
-    return weights.subtract(new.select(*held.columns), old)
+    return zset.subtract(new.select(*held.columns), old)
 
 
 def _carried(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> frozenset[int]:

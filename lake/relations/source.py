@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from lake import weights
-from lake.nodes import Attribute, Node, quoted
-from lake.ranges import Ranges
+from lake.catalyst.nodes import Attribute, Node, quoted
 from lake.relations.base import Relation
 from lake.relations.reading import Changes, Keys, Reading
+from lake.spark import zset
+from lake.spark.key_ranges import Ranges
 
 
 class Source(Relation):
@@ -62,10 +62,10 @@ class Source(Relation):
         found = reading.changes_of_table(self.name, self.columns)
         if found is None:
             return None
-        changes = reading.catalyst.with_names(found.frame, [*[a.column for a in self._read], weights.WEIGHT])
+        changes = reading.catalyst.with_names(found.frame, [*[a.column for a in self._read], zset.WEIGHT])
         if self._read == self._output:
             return Changes(changes, found.count, found.local)
-        return reading.keep(weights.consolidate(changes.select(*self._own, weights.WEIGHT)))
+        return reading.keep(zset.consolidate(changes.select(*self._own, zset.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is kept whole.
@@ -137,5 +137,5 @@ class Constant(Relation):
 
 def renamed(frame: DataFrame, own: Sequence[Attribute], other: Sequence[Attribute]) -> DataFrame:
     """The frame with the columns of `own` under the names of `other`, by position; the weight stays."""
-    weight = [weights.WEIGHT] if weights.is_weighted(frame) else []
+    weight = [zset.WEIGHT] if zset.is_weighted(frame) else []
     return frame.selectExpr(*[f"{a.column} AS {b.column}" for a, b in zip(own, other, strict=True)], *weight)

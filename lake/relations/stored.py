@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake import weights
-from lake.nodes import column_name
+from lake.catalyst.nodes import column_name
 from lake.relations.base import Relation
 from lake.relations.keyed import Keyed
 from lake.relations.reading import Changes, Keys, Reading
+from lake.spark import zset
 
 
 class Stored(Keyed):
@@ -58,7 +58,7 @@ def changes(root: Relation, carried: Mapping[int, int], held: DataFrame, reading
         held = root.restricted(keys.narrowed(held), keys, reading)
     own = held.select(*[F.col(column_name(carried[a.id])).alias(a.column) for a in operator.output])
     new = _projected(root, operator, operator.renewed(own, delta, reading), reading)
-    return weights.subtract(new.select(*held.columns), held)
+    return zset.subtract(new.select(*held.columns), held)
 
 
 def _projected(relation: Relation, operator: Stored, rows: DataFrame, reading: Reading) -> DataFrame:

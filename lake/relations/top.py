@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake import weights
-from lake.nodes import Node
+from lake.catalyst.nodes import Node
 from lake.relations.base import Relation
 from lake.relations.reading import Changes, Reading
 from lake.relations.stored import Stored
+from lake.spark import zset
 
 
 class Top(Stored):
@@ -39,14 +39,14 @@ class Top(Stored):
     def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """The top of what is held and what came, or of the whole child where that may be another."""
         held_rows = reading.keep_rows(held)
-        there = weights.consolidate(weights.add([held_rows.frame, delta.frame.select(*held.columns, weights.WEIGHT)]))
-        candidates = reading.keep_rows(weights.to_rows(there.where(F.col(weights.WEIGHT) > 0), "a LIMIT")).frame
+        there = zset.consolidate(zset.add([held_rows.frame, delta.frame.select(*held.columns, zset.WEIGHT)]))
+        candidates = reading.keep_rows(zset.to_rows(there.where(F.col(zset.WEIGHT) > 0), "a LIMIT")).frame
         top = reading.keep_rows(self.run(reading, [candidates])).frame
         if held_rows.count is not None and held_rows.count < self.most:
             return top
         last = reading.catalyst.run(self._sort, [held_rows.frame]).offset(self.most - 1)
         other = self.run(reading, [candidates.unionByName(last)])
-        if reading.keep(weights.consolidate(weights.subtract(other, top))) is None:
+        if reading.keep(zset.consolidate(zset.subtract(other, top))) is None:
             return top
         reading.recomputed.append("LIMIT was recomputed: rows of the top went, and too few came in their place")
         return self.snapshot(reading)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
+from lake.catalyst.determinism import order_dependence
+from lake.catalyst.nodes import Expression, Node
 from lake.errors import DefinitionError
-from lake.nodes import Expression, Node
-from lake.order_dependence import order_dependence
 from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
 from lake.relations.joins import InnerJoin, Join, KeyedJoin
 from lake.relations.keyed import Keyed
-from lake.relations.leaves import Constant, Source
 from lake.relations.linear import LINEAR, Linear, UnionAll
 from lake.relations.null_aware import NullAwareJoin
+from lake.relations.source import Constant, Source
 from lake.relations.top import Top
 
 _INNER = ("Inner", "Cross")

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from lake import open_lake
-from lake.preflight import class_archive
+from lake.spark.preflight import class_archive
 
 _ENDS = 300
 """Seconds that a JVM may take to end: it writes the archive then."""

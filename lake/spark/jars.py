@@ -11,7 +11,7 @@ from pathlib import Path
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
-from lake.preflight import jar_folder
+from lake.spark.preflight import jar_folder
 
 
 def resolve(folder: Path) -> int:

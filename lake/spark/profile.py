@@ -13,9 +13,9 @@ from typing import TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from lake.phases import PHASES, Phases
-from lake.results import Phase, Profile
-from lake.scala import Java, jvm_of
+from lake.core.phases import PHASES, Phases
+from lake.core.results import Phase, Profile
+from lake.spark.jvm.gateway import Java, jvm_of
 
 T = TypeVar("T")
 _WAIT = 10_000

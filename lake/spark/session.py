@@ -16,15 +16,15 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
-from lake.preflight import AT_START, class_archive, class_path, jars, spark_home
-from lake.scala import jvm_of
-from lake.written import defaults_text, session_of
+from lake.spark.jvm.gateway import jvm_of
+from lake.spark.preflight import AT_START, class_archive, class_path, jars, spark_home
+from lake.spark.session_digest import defaults_text, session_of
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 WRITTEN = "spark.lakejoin.written"
-"""What a session was made of (lake/written.py), where nobody but Lakejoin had a say in it."""
+"""What a session was made of (lake/spark/session_digest.py), where nobody but Lakejoin had a say in it."""
 _JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _FOR_SMALL_WORK = {

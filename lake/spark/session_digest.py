@@ -10,9 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import lake
-from lake.config import Config
-from lake.preflight import spark_home
-from lake.texts import one_query, query_text
+from lake.config.models import Config
+from lake.config.view_sources import one_query, query_text
+from lake.spark.preflight import spark_home
 
 _ENVIRONMENT = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME", "TZ")
 

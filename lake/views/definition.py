@@ -16,23 +16,23 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from lake.catalyst import DEFINITION_SETTINGS, Catalyst
-from lake.config import HIDDEN_PREFIX, Config, ViewConfig
-from lake.deltafiles import FEED_COLUMNS
+from lake.catalyst.aggregate_split import stored
+from lake.catalyst.keys import Carrying, Key, carrying, tie_free
+from lake.catalyst.nodes import Expression
+from lake.catalyst.null_extension import padded
+from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
+from lake.config.view_sources import query_text
+from lake.delta.file_changes import FEED_COLUMNS
+from lake.delta.tables import reason
 from lake.errors import ConfigError, DefinitionError
-from lake.fingerprint import fingerprint
-from lake.keys import Carrying, Key, carrying, tie_free
-from lake.measures import stored
-from lake.nodes import Expression
-from lake.padding import padded
-from lake.queries import view_frame
 from lake.relations.base import Relation
 from lake.relations.scoped import scope
 from lake.relations.stored import stored_of
 from lake.relations.tree import build
-from lake.scala import Java
-from lake.session import settings
-from lake.tables import reason
-from lake.texts import query_text
+from lake.spark.jvm.gateway import Java
+from lake.spark.session import settings
+from lake.views.fingerprint import fingerprint
+from lake.views.query import view_frame
 
 _NOW = ("now", "today", "tomorrow", "yesterday")
 _TIMES = ("date", "timestamp", "timestamp_ntz")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lake import estimate
-from lake.definition import Definition
+from lake.core import cost
+from lake.core.results import Explanation, Step
 from lake.relations.base import Relation
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
-from lake.relations.leaves import Source
 from lake.relations.reading import Limits
-from lake.results import Explanation, Step
+from lake.relations.source import Source
+from lake.views.definition import Definition
 
 _NONE = Limits()
 
@@ -23,7 +23,7 @@ def explain(definition: Definition, ways: Mapping[str, str], limits: Limits = _N
     scope = tuple(names[e.attribute] for e in definition.scope if e.attribute is not None)
     warning = definition.relation.order_dependent
     operators = sum(r.looks_up for r in definition.relation.walk())
-    most = estimate.most_changes(operators, limits.budget) if limits.budget else None
+    most = cost.most_changes(operators, limits.budget) if limits.budget else None
     steps = tuple(_steps(definition.relation, 0))
     return Explanation(definition.view, definition.key_names, not reason, reason, steps, dict(ways), scope, warning, most)
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from lake.config import Config
-from lake.queries import load_function
-from lake.session import WRITTEN
-from lake.written import digest, text_of
+from lake.config.models import Config
+from lake.spark.session import WRITTEN
+from lake.spark.session_digest import digest, text_of
+from lake.views.query import load_function
 
 _SETTINGS = (
     "spark.sql.session.timeZone",
@@ -33,7 +33,7 @@ def fingerprint(
     """What rows of the view depend on besides its sources: name → value, the long ones hashed.
 
     `normal`: the query in normal form; `columns`: name and type of each. `text`, what is written of all that, is no part of what the rows
-    depend on: it says that the rest need not be asked for (lake/unchanged.py).
+    depend on: it says that the rest need not be asked for (lake/views/up_to_date.py).
     """
     settings = config.view(view)
     parts = {"query": digest(normal), "columns": digest("\n".join(columns)), "spark": spark.version}

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from lake.config import HIDDEN_PREFIX, SUFFIXES, Config, PathKind
-from lake.deltalog import Pinned
+from lake.config.models import HIDDEN_PREFIX, SUFFIXES, Config, PathKind
+from lake.core.phases import phase
+from lake.core.snapshots import Snapshot, Version
+from lake.delta.log import Pinned
+from lake.delta.tables import Table, pin_at
 from lake.errors import ConfigError, DefinitionError, SourceError
-from lake.phases import phase
-from lake.snapshots import Snapshot, Version
-from lake.tables import Table, pin_at
-from lake.view_table import KEY, Published, published
+from lake.views.table import KEY, Published, published
 
 Chooser = Callable[[Mapping[str, Pinned]], Mapping[str, int]]
 """From the newest versions of the base tables that a view may choose for, to those it goes to; newest where not named."""

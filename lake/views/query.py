@@ -13,9 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake.catalyst import Catalyst
-from lake.config import Config, ViewConfig
+from lake.config.models import Config, ViewConfig
+from lake.config.view_sources import one_query, query_text
 from lake.errors import ConfigError, DefinitionError
-from lake.texts import one_query, query_text
 
 
 def named(spark: SparkSession, name: str, config: Config) -> list[str]:

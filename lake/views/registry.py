@@ -13,22 +13,22 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lake.config import Config, PathKind, RealtimeConfig
-from lake.definition import Definition, define
-from lake.deltalog import Log
+from lake.config.models import Config, PathKind, RealtimeConfig
+from lake.core.phases import phase
+from lake.core.plan import check_fingerprint, differing
+from lake.core.redaction import Samples
+from lake.core.stamp import Stamp
+from lake.delta.log import Log
+from lake.delta.tables import Table, check_same, pin_at
 from lake.errors import LakeError, TargetError
-from lake.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
-from lake.phases import phase
-from lake.plan import check_fingerprint, differing
-from lake.queries import named
-from lake.relations.cache import Cache
-from lake.samples import Samples
-from lake.scala import active, jvm_of
-from lake.session import make_session, own_session
-from lake.stamp import Stamp
-from lake.tables import Table, check_same, pin_at
-from lake.unchanged import unchanged
-from lake.view_table import Published, open_log, published, visible
+from lake.relations.lookup_cache import Cache
+from lake.spark.jvm.gateway import active, jvm_of
+from lake.spark.session import make_session, own_session
+from lake.views.definition import Definition, define
+from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
+from lake.views.query import named
+from lake.views.table import Published, open_log, published, visible
+from lake.views.up_to_date import unchanged
 
 
 @dataclass

@@ -14,16 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lake.config import HIDDEN_PREFIX, ViewConfig
-from lake.definition import Definition
-from lake.deltafiles import rows_of_feed
-from lake.deltalog import Commit, Log, Pinned
+from lake.catalyst.nodes import quoted
+from lake.config.models import HIDDEN_PREFIX, ViewConfig
+from lake.core.phases import phase
+from lake.core.stamp import Stamp
+from lake.delta.file_changes import rows_of_feed
+from lake.delta.log import Commit, Log, Pinned
+from lake.delta.tables import Table, reason
 from lake.errors import ConfigError, TargetError
-from lake.nodes import quoted
-from lake.phases import phase
-from lake.stamp import Stamp
-from lake.tables import Table, reason
-from lake.weights import WEIGHT
+from lake.spark.zset import WEIGHT
+from lake.views.definition import Definition
 
 KEY = "lakejoin.key"
 """The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""

@@ -12,12 +12,12 @@ from urllib.parse import urlparse
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from lake.config import Config
+from lake.config.models import Config
+from lake.core.phases import phase
+from lake.core.snapshots import Version
+from lake.core.stamp import Stamp
 from lake.errors import LakeError
-from lake.phases import phase
-from lake.snapshots import Version
-from lake.stamp import Stamp
-from lake.written import text_of
+from lake.spark.session_digest import text_of
 
 
 @phase("read logs")

@@ -15,13 +15,13 @@ import pytest
 import yaml
 from airflow.sdk import DAG, Asset, CronDataIntervalTimetable, CronTriggerTimetable
 
-from dags.factory import airflow_dags, raise_for_invalid_views
-from dags.groups import groups
-from dags.operators import RefreshOperator
-from dags.triggers import NewVersion
-from lake.config_file import load
+from lake.airflow.factory import airflow_dags, raise_for_invalid_views
+from lake.airflow.groups import groups
+from lake.airflow.operators import RefreshOperator
+from lake.airflow.triggers import NewVersion
+from lake.config.loader import load
 from lake.errors import ConfigError
-from lake.preflight import AT_START
+from lake.spark.preflight import AT_START
 from tests.dags.conftest import JOIN, TABLES
 
 Written = Callable[..., Path]

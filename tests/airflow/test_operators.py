@@ -19,11 +19,11 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from dags.factory import airflow_dags
-from dags.operators import JOB, BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
-from dags.realtime import CheckHeartbeat, StartRealtime
-from dags.settings import Deployment
-from lake.preflight import AT_START
+from lake.airflow.factory import airflow_dags
+from lake.airflow.operators import JOB, BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
+from lake.airflow.realtime import CheckHeartbeat, StartRealtime
+from lake.airflow.settings import Deployment
+from lake.spark.preflight import AT_START
 from tests.dags.conftest import JOIN
 
 Written = Callable[..., Path]

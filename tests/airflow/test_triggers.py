@@ -13,9 +13,9 @@ import pytest
 from airflow.triggers.base import TriggerEvent
 from deltalake import DeltaTable, write_deltalake
 
-from dags.triggers import NewVersion
+from lake.airflow.triggers import NewVersion
+from lake.delta.newest_version import newest_version
 from lake.errors import SourceError
-from lake.heads import newest_version
 
 
 class Kept:
@@ -38,7 +38,7 @@ def commit(table: Path) -> None:
 def watch(table: Path, kept: Kept) -> AsyncIterator[TriggerEvent]:
     trigger = NewVersion("bid", str(table), 0.01)
     path, arguments = trigger.serialize()
-    assert path == "dags.triggers.NewVersion"
+    assert path == "lake.airflow.triggers.NewVersion"
     again = NewVersion(**arguments)
     again.asset_state_store = kept  # type: ignore[assignment]
     return again.run()

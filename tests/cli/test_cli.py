@@ -13,9 +13,9 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-import lake.open_views as open_views
-from lake.cli import app
-from lake.config_file import load
+import lake.views.registry as open_views
+from lake.cli.app import app
+from lake.config.loader import load
 from tests.lakes import TestLake
 
 

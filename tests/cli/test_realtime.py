@@ -19,8 +19,8 @@ from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 import lake.lakehouse as lakehouse
-import lake.open_views as open_views
-from lake.cli import app
+import lake.views.registry as open_views
+from lake.cli.app import app
 from tests.conftest import QUICK
 from tests.lakes import TestLake, multiset
 from tests.realtime.test_path import HISTORY, JOIN, made

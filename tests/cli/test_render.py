@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from lake.cli import app
+from lake.cli.app import app
 
 CONFIG = {"root": "/lake", "tables": {"a": {"path": "${PLACE}/a"}}, "views": {"v": {"query": "SELECT 1 FROM a", "realtime": True}}}
 

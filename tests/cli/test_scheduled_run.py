@@ -14,12 +14,12 @@ import yaml
 from typer.testing import CliRunner
 
 import lake.lakehouse as lakehouse
-import lake.open_views as open_views
-from lake.cli import app
-from lake.deltalog import Log
+import lake.views.registry as open_views
+from lake.cli.app import app
+from lake.cli.scheduled_run import GroupRefresh, Run
+from lake.core.results import RunResult, ViewOutcome
+from lake.delta.log import Log
 from lake.errors import ConcurrencyError, ConfigError
-from lake.results import RunResult, ViewOutcome
-from lake.runs import GroupRefresh, Run
 from tests.lakes import TestLake, multiset
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.config_file import load
+from lake.config.loader import load
 from lake.errors import ConfigError
 
 GOOD = """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from unittest.mock import Mock
 
-from lake.edits import key_violation
+from lake.core.redaction import Samples
+from lake.core.results import Difference, Differences
+from lake.core.snapshots import Snapshot
 from lake.errors import KeyViolationError
-from lake.results import Difference, Differences
-from lake.samples import Samples
-from lake.snapshots import Snapshot
+from lake.refresh.edits import key_violation
 
 WRONG = Differences("v", Snapshot({}), 3, 1, 0, (Difference(1, {"id": 7, "name": "secret"}),), ("id",))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lake import weights
-from lake.deltafiles import moved, rows
-from lake.tables import Table
+from lake.delta.file_changes import moved, rows
+from lake.delta.tables import Table
+from lake.spark import zset
 from tests.lakes import TestLake, multiset
 
 HISTORY = (
@@ -46,7 +46,7 @@ def test_rows_moved_are_the_difference_of_two_versions(lake: TestLake, partition
         files = moved(versions[until], since)
         found = rows(versions[until], files, ["id", "v", "p"])
         assert files.rows == (0 if files.went else found.count())
-        changes = Counter({tuple(row)[:3]: row[3] for row in weights.consolidate(found).collect()})
+        changes = Counter({tuple(row)[:3]: row[3] for row in zset.consolidate(found).collect()})
         assert dict(changes) == {
             row: held[until][row] - held[since][row] for row in held[until] | held[since] if held[until][row] != held[since][row]
         }, (since, until)

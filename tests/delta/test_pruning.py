@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lake.ranges import Ranges, of_frame
-from lake.tables import Table
+from lake.delta.tables import Table
+from lake.spark.key_ranges import Ranges, of_frame
 from tests.lakes import TestLake, multiset
 
 LONG = "x" * 40

@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from lake.deltalog import Log, Pinned
+from lake.delta.log import Log, Pinned
 from tests.lakes import TestLake, multiset
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import lake.open_views as open_views
+import lake.views.registry as open_views
 from lake import open_lake
-from lake.deltalog import Log
+from lake.delta.log import Log
 from lake.errors import DefinitionChangedError, DefinitionError, ExpiredError, SourceError
-from lake.inputs import Inputs
+from lake.views.inputs import Inputs
 from tests.lakes import TestLake, multiset
 
 pytestmark = pytest.mark.slow
@@ -338,7 +338,7 @@ def test_a_source_that_commits_during_a_refresh_stays_at_the_version_that_was_pl
     joined: TestLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined.sql("INSERT INTO {a} VALUES (2, 'planned', 1)")
-    import lake.refresh as refreshing
+    import lake.refresh.run as refreshing
 
     original = refreshing.plan
 

@@ -8,8 +8,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from lake.deltacommit import FILE, POSITION, Transaction, with_positions
-from lake.tables import Table
+from lake.delta.tables import Table
+from lake.delta.transaction import FILE, POSITION, Transaction, with_positions
 from tests.lakes import TestLake, multiset
 
 STEPS = ("id % 10 = 3", "id BETWEEN 200 AND 299", "id % 10 IN (3, 4) OR id = 250", "id < 100", "true")

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from lake.relations.base import Relation
 from lake.relations.joins import Join
-from lake.session import make_session
+from lake.spark.session import make_session
 from tests.conftest import LONG
 from tests.fuzz.histories import KINDS, History
 from tests.fuzz.queries import SCHEMAS, Generator, Query

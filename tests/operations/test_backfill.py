@@ -16,9 +16,9 @@ import pytest
 import yaml
 from pyspark.sql import DataFrame
 
-from lake import backfill
+from lake.core.results import BackfillResult, BackfillStep
 from lake.errors import ConfigError, ExpiredError, SourceError, TargetError
-from lake.results import BackfillResult, BackfillStep
+from lake.operations import backfill
 from tests.conftest import QUICK
 from tests.lakes import TestLake, multiset
 
@@ -326,7 +326,7 @@ def test_a_rebuild_can_be_asked_for_as_a_step(past: TestLake) -> None:
 
 
 def test_parts_of_commits_are_of_so_many_or_of_so_long_a_time() -> None:
-    from lake.commits import SourceCommit
+    from lake.delta.commit_order import SourceCommit
 
     commits = [SourceCommit("t", n, at, 1, 1) for n, at in enumerate([0.0, 1.0, 5.0, 5.5, 30.0])]
     parts = [[c.version for c in part] for part in backfill._parts(iter(commits), timedelta(seconds=5))]

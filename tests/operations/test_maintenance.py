@@ -13,10 +13,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-import lake.open_views as open_views
-from lake.cli import app
+import lake.views.registry as open_views
+from lake.cli.app import app
 from lake.errors import ExpiredError, QueryError
-from lake.session import vacuuming
+from lake.spark.session import vacuuming
 from tests.lakes import TestLake
 
 AT_ONCE = {"delta__deletedFileRetentionDuration": "interval 0 hours"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lake.verify import Share
-from lake.weights import same_rows
+from lake.operations.verify import Share
+from lake.spark.zset import same_rows
 from tests.lakes import multiset
 
 

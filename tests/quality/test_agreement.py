@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.results import Agreement
+from lake.core.results import Agreement
 from tests.lakes import TestLake
 
 A = "SELECT * FROM VALUES (1, 'a', 10), (2, 'b', 20), (3, NULL, 30), (4, 'd', NULL), (5, 'e', 50) AS t(id, name, x)"

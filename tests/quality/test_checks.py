@@ -15,12 +15,12 @@ import great_expectations as gx
 import great_expectations.expectations as gxe
 import pytest
 
-from expectations.checks import Checked
-from expectations.decisions import snoozed
-from expectations.results import Measure, QualityResults
 from lake import Lakehouse
+from lake.core.redaction import Samples
 from lake.errors import BlockedError, ConfigError
-from lake.samples import Samples
+from lake.quality.checks import Checked
+from lake.quality.decisions import snoozed
+from lake.quality.results import Measure, QualityResults
 from tests.lakes import TestLake, multiset
 
 SECRET = "planted-secret"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expectations.findings import events, findings
-from expectations.results import Measure, Row, row_of
-from expectations.views import lifetimes
-from lake.snapshots import Snapshot, Version
-from lake.stamp import Stamp
-from lake.view_table import Publication
+from lake.core.snapshots import Snapshot, Version
+from lake.core.stamp import Stamp
+from lake.quality.findings import events, findings
+from lake.quality.results import Measure, Row, row_of
+from lake.quality.views import lifetimes
+from lake.views.table import Publication
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

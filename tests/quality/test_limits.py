@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from expectations.results import Measure
 from lake.errors import ExpiredError
+from lake.quality.results import Measure
 from tests.lakes import TestLake
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from lake import weights
 from lake.errors import InternalError
 from lake.relations.base import Relation
 from lake.relations.joins import InnerJoin, Join
-from lake.relations.leaves import Source
 from lake.relations.reading import Changes, Reading
+from lake.relations.source import Source
+from lake.spark import zset
 from tests.lakes import TestLake, multiset
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
@@ -28,9 +28,9 @@ def _terms(self: InnerJoin, reading: Reading, chosen: tuple[int, ...]) -> Change
     terms = [
         lambda: self.run(reading, [left.frame, self.other(1, left, reading)]),
         lambda: self.run(reading, [self.other(0, right, reading), right.frame]),
-        lambda: weights.negate(self.run(reading, [left.frame, right.frame])),
+        lambda: zset.negate(self.run(reading, [left.frame, right.frame])),
     ]
-    return Changes(weights.add([terms[i]() for i in chosen]), None, local=False)
+    return Changes(zset.add([terms[i]() for i in chosen]), None, local=False)
 
 
 def _with_terms(*chosen: int) -> Mutation:
@@ -42,7 +42,7 @@ def _deletes_ignored(patch: pytest.MonkeyPatch) -> None:
 
     def wrong(self: Source, reading: Reading) -> Changes | None:
         found = right(self, reading)
-        return None if found is None else Changes(found.frame.where(F.col(weights.WEIGHT) > 0), None, local=False)
+        return None if found is None else Changes(found.frame.where(F.col(zset.WEIGHT) > 0), None, local=False)
 
     patch.setattr(Source, "own_changes", wrong)
 
@@ -53,8 +53,8 @@ def _residual_ignored(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Relation, reading: Reading, frames: Any) -> Any:
         if isinstance(self, Join) and frames[0].columns:
             on = [frames[0][f"c{a.attribute}"] == frames[1][f"c{b.attribute}"] for a, b, _ in self.equi_keys]
-            sides = [weights.weighted(f).withColumnRenamed(weights.WEIGHT, f"w{i}") for i, f in enumerate(frames)]
-            joined = sides[0].join(sides[1], on[0], "inner").withColumn(weights.WEIGHT, F.col("w0") * F.col("w1"))
+            sides = [zset.weighted(f).withColumnRenamed(zset.WEIGHT, f"w{i}") for i, f in enumerate(frames)]
+            joined = sides[0].join(sides[1], on[0], "inner").withColumn(zset.WEIGHT, F.col("w0") * F.col("w1"))
             return joined.drop("w0", "w1")
         return right(self, reading, frames)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from expectations.plots import hit_rates
-from expectations.report import report
-from lake.snapshots import Snapshot
-from lake.stamp import Stamp
-from lake.view_table import Publication
+from lake.core.snapshots import Snapshot
+from lake.core.stamp import Stamp
+from lake.quality.plots import hit_rates
+from lake.quality.report import report
+from lake.views.table import Publication
 from tests.lakes import TestLake
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.relations.cache import KeyedRows, Repeats
+from lake.relations.lookup_cache import KeyedRows, Repeats
 
 KEYS = st.integers(0, 4)
 ROWS = st.tuples(KEYS, st.sampled_from([1, 2, None]), st.sampled_from([0.0, -0.0, float("nan"), 1.5]))

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from pyspark.sql import SparkSession
 
-from lake.deltacommit import Transaction
+from lake.delta.transaction import Transaction
 from lake.realtime.run import RealtimePath
 from tests.lakes import TestLake, multiset
 from tests.test_histories import VIEWS, statement

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.deltafolder import Folder
+from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError
 from lake.realtime.lease import EXPIRES, Lease, newest
 

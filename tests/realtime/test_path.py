@@ -15,11 +15,11 @@ import pytest
 
 import lake.realtime.upkeep as upkeep
 from lake import Lakehouse
-from lake.deltalog import FileAction
+from lake.core.stamp import Stamp
+from lake.delta.log import FileAction
 from lake.errors import DefinitionError, TargetError
 from lake.realtime.run import RealtimePath
 from lake.relations import cache
-from lake.stamp import Stamp
 from tests.lakes import TestLake, multiset
 
 JOIN = "SELECT l.id, l.k, l.x, r.id AS rid, r.y FROM l JOIN r ON l.k = r.k"
@@ -423,7 +423,7 @@ def test_the_log_is_noted_in_a_checkpoint_when_no_batch_waits(lake: TestLake, mo
 
 
 def test_metrics_are_kept_beside_the_table(lake: TestLake, tmp_path: Path) -> None:
-    from lake.realtime.command import states
+    from lake.cli.realtime import states
 
     eventual = made(lake)
     lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lake.commits import SourceCommit
+from lake.core.snapshots import Snapshot, Version
+from lake.delta.commit_order import SourceCommit
 from lake.realtime.steps import Step
-from lake.snapshots import Snapshot, Version
 
 
 class _Commit:

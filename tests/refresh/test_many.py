@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from lake import edits, publish, refresh, tables
+from lake.delta import tables
 from lake.errors import KeyViolationError
+from lake.refresh import edits, publish, run
 from lake.relations.reading import Reading
 from tests.lakes import TestLake, multiset
 
@@ -36,12 +37,12 @@ def many(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
 
 @pytest.fixture
 def anew(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
-    monkeypatch.setattr(refresh, "SMALL", 0)
+    monkeypatch.setattr(run, "SMALL", 0)
     return _built(lake, monkeypatch, recompute_above=0)
 
 
 def _built(lake: TestLake, monkeypatch: pytest.MonkeyPatch, **options: Any) -> TestLake:
-    monkeypatch.setattr(refresh, "Reading", partial(Reading, local_limit=2))
+    monkeypatch.setattr(run, "Reading", partial(Reading, local_limit=2))
     monkeypatch.setattr(tables, "_ONE_TASK", 0)
     lake.table("f", "SELECT id, id % 5 AS g, id % 4 AS v FROM range(40)", key=["id"])
     lake.table("d", "SELECT id AS g, concat('n', id) AS name FROM range(4)", key=["g"])
@@ -60,7 +61,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[bool]:
         found.append(edited is not None)
         return edited
 
-    for module in (edits, refresh):
+    for module in (edits, run):
         monkeypatch.setattr(module, name, note)
     return found
 

@@ -15,8 +15,8 @@ from deltalake import DeltaTable as DeltaRsTable
 from deltalake import QueryBuilder
 
 from lake import open_lake
+from lake.core.stamp import Stamp
 from lake.errors import KeyViolationError, QueryError, SourceError, TargetError
-from lake.stamp import Stamp
 from tests.lakes import TestLake, multiset
 
 pytestmark = pytest.mark.slow
@@ -27,9 +27,9 @@ KEYED = "SELECT b.id, b.kind, b.w, a.s FROM b JOIN a ON a.id = b.id"
 
 CHILD = """
 import json, os, signal, sys
-import lake.publish as publish
+import lake.refresh.publish as publish
 from lake import open_lake
-from lake.session import make_session
+from lake.spark.session import make_session
 from tests.conftest import QUICK
 config, view, step = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
 def die(*args, **kwargs):
@@ -182,7 +182,7 @@ def test_optimize_of_the_view_does_not_stop_it_nor_does_one_in_the_middle_of_a_p
     keyed.refresh("j")
     keyed.sql("OPTIMIZE {j}")
     change(keyed)
-    import lake.publish as publish
+    import lake.refresh.publish as publish
 
     original = publish._commit
     calls = []
@@ -356,7 +356,7 @@ def test_columns_may_have_any_name(lake: TestLake) -> None:
 
 @pytest.mark.parametrize("key", [["id"], None], ids=["keyed", "multiset"])
 def test_two_first_builds_at_once_publish_once(lake: TestLake, monkeypatch: pytest.MonkeyPatch, key: list[str] | None) -> None:
-    import lake.refresh as refreshing
+    import lake.refresh.run as refreshing
 
     lake.table("a", A, key=key)
     lake.view("v", "SELECT id, s FROM a")
@@ -427,7 +427,7 @@ def test_deletion_vectors_that_somebody_switched_off_are_on_again(keyed: TestLak
 
 
 def test_a_property_that_is_set_while_a_refresh_publishes(keyed: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lake.publish as publish
+    import lake.refresh.publish as publish
 
     change(keyed)
     original = publish._commit

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lake import estimate
+from lake.core import cost
 from lake.errors import KeyViolationError
 from tests.lakes import TestLake
 
@@ -47,7 +47,7 @@ def test_many_changes_are_recomputed_unless_that_is_forbidden(facts: TestLake, o
 def test_a_refresh_dearer_than_the_query_by_estimate_gives_way(
     facts: TestLake, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(estimate, "SMALL", 1)
+    monkeypatch.setattr(cost, "SMALL", 1)
     facts.view("v", QUERY, **options)
     facts.refresh("v")
     facts.sql("DELETE FROM {f} WHERE id = 5")
@@ -63,9 +63,9 @@ def test_a_refresh_dearer_than_the_query_by_estimate_gives_way(
 def test_lookups_count_as_they_come(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.table("f", MANY, key=["id"])
     lake.table("d", "SELECT id AS g, concat('n', id) AS name FROM range(0, 600, 1, 60)", key=["g"])
-    monkeypatch.setattr(estimate, "SMALL", 1)
-    monkeypatch.setattr(estimate, "begun", lambda operators, moved: 0)
-    monkeypatch.setattr(estimate, "looked_up", lambda files: files * 100)
+    monkeypatch.setattr(cost, "SMALL", 1)
+    monkeypatch.setattr(cost, "begun", lambda operators, moved: 0)
+    monkeypatch.setattr(cost, "looked_up", lambda files: files * 100)
     monkeypatch.setattr("lake.relations.reading.SMALL", 0)  # no table is kept whole
     lake.view("v", QUERY)
     lake.refresh("v")
@@ -84,10 +84,10 @@ def test_lookups_as_spread_as_the_changes_are_refused_before_a_row_is_read(
     lake.table("d", "SELECT id AS g, uuid() AS name FROM range(0, 60000, 1, 20)", key=["g"])
     lake.view("v", QUERY)
     lake.refresh("v")
-    monkeypatch.setattr(estimate, "SMALL", 1)
-    monkeypatch.setattr(estimate, "begun", lambda operators, moved: 0)
-    monkeypatch.setattr(estimate, "changed", lambda operators, rows: 0)
-    monkeypatch.setattr(estimate, "looked_up", lambda files: files * 100)
+    monkeypatch.setattr(cost, "SMALL", 1)
+    monkeypatch.setattr(cost, "begun", lambda operators, moved: 0)
+    monkeypatch.setattr(cost, "changed", lambda operators, rows: 0)
+    monkeypatch.setattr(cost, "looked_up", lambda files: files * 100)
     lake.sql(f"UPDATE {{f}} SET v = 'other' WHERE id % 3000 = 5 AND id < {60_000 // share}")
     result = lake.refresh("v")
     assert (result.mode, "as spread as the changes" in result.reason) == (mode, mode == "recompute")
@@ -96,10 +96,10 @@ def test_lookups_as_spread_as_the_changes_are_refused_before_a_row_is_read(
 
 def test_the_estimate_of_the_docstring() -> None:
     mb = 1 << 20
-    anew = estimate.whole(300 * mb, 100 << 10)
-    spent = estimate.begun(1, 0) + estimate.changed(1, 100_000)
-    assert (anew // mb, estimate.begun(1, 0) // mb, estimate.changed(1, 100_000) / mb) == (301, 80, pytest.approx(98, abs=0.5))
-    assert spent + estimate.looked_up(246 * mb) < anew < spent + estimate.looked_up(248 * mb)
+    anew = cost.whole(300 * mb, 100 << 10)
+    spent = cost.begun(1, 0) + cost.changed(1, 100_000)
+    assert (anew // mb, cost.begun(1, 0) // mb, cost.changed(1, 100_000) / mb) == (301, 80, pytest.approx(98, abs=0.5))
+    assert spent + cost.looked_up(246 * mb) < anew < spent + cost.looked_up(248 * mb)
 
 
 def test_what_has_no_key_to_go_by_is_recomputed_once_where_it_is_most_of_the_query(facts: TestLake) -> None:

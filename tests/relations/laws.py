@@ -12,15 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from lake import view_changes, weights
 from lake.catalyst import Catalyst
-from lake.config_file import load
-from lake.definition import Definition, define
-from lake.edits import in_names
-from lake.nodes import quoted
-from lake.ranges import Ranges
+from lake.catalyst.nodes import quoted
+from lake.config.loader import load
+from lake.refresh import changes
+from lake.refresh.edits import in_names
 from lake.relations.reading import Reading, WholeError
-from lake.session import own_session
+from lake.spark import zset
+from lake.spark.key_ranges import Ranges
+from lake.spark.session import own_session
+from lake.views.definition import Definition, define
 from tests.lakes import frozen
 
 Rows = list[tuple[Any, ...]]
@@ -64,7 +65,7 @@ class ListedSources:
         if self.as_written:
             listed = [(*[row[i] for i in places], n) for n, end in ((1, self.until), (-1, self.since)) for row in end[source]]
         fields = [StructField(f"c{n}", schema.fields[i].dataType) for n, i in enumerate(places)]
-        return local_frame(self.spark, listed, StructType([*fields, StructField(weights.WEIGHT, LongType())]))
+        return local_frame(self.spark, listed, StructType([*fields, StructField(zset.WEIGHT, LongType())]))
 
     def raw(self, source: str) -> bool:
         return False
@@ -124,10 +125,10 @@ class View:
             with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
                 held = in_names(self.definition, self.definition.relation.snapshot(before))
             try:
-                found = view_changes.changes(self.definition, held, reading)
+                found = changes.changes(self.definition, held, reading)
             except WholeError as why:
                 reading.give_way(why)
-                found = view_changes.difference(self.definition, held, reading)
+                found = changes.difference(self.definition, held, reading)
             self.recomputed = list(reading.recomputed)
             if found is None:
                 return Counter()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from lake.explain import explain
-from lake.session import make_session
+from lake.spark.session import make_session
+from lake.views.explain import explain
 from tests.conftest import QUICK
 from tests.relations.cases import QUERIES, SCHEMAS, SECTIONS
 from tests.relations.laws import View

@@ -7,9 +7,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
-from lake.nodes import Expression
+from lake.catalyst.nodes import Expression
 from lake.relations.reading import Keys, Reading
-from lake.session import own_session
+from lake.spark.session import own_session
 from tests.relations.laws import ListedSources
 
 

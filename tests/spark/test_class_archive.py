@@ -12,9 +12,9 @@ from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lake.preflight import artifact, class_archive, class_path
-from lake.scala import jvm_of
-from lake.session import java_options
+from lake.spark.jvm.gateway import jvm_of
+from lake.spark.preflight import artifact, class_archive, class_path
+from lake.spark.session import java_options
 
 
 def test_only_what_spark_has_in_no_version_goes_onto_its_class_path(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_functions_in_python_run_in_the_python_that_lakejoin_runs_in(spark: Spar
 
 def _started(options: str) -> subprocess.CompletedProcess[str]:
     code = f"""
-from lake.session import make_session
+from lake.spark.session import make_session
 spark = make_session({{"spark.master": "local[1]", "spark.driver.extraJavaOptions": {options!r}}})
 print(spark.range(3).count(), spark._jvm.java.lang.Class.forName("io.delta.tables.DeltaTable").getClassLoader().getClass().getSimpleName())
 """

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
-from lake.scala import jvm_of, values_of
-from lake.session import few_changes, own_session
-from lake.tables import Table
+from lake.delta.tables import Table
+from lake.spark.jvm.gateway import jvm_of, values_of
+from lake.spark.session import few_changes, own_session
 from tests.lakes import multiset
 
 

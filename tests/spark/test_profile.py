@@ -10,11 +10,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-import lake.open_views as open_views
-from lake.cli import app
-from lake.phases import Phases, phase
-from lake.profile import stage_of
-from lake.scala import jvm_of
+import lake.views.registry as open_views
+from lake.cli.app import app
+from lake.core.phases import Phases, phase
+from lake.spark.jvm.gateway import jvm_of
+from lake.spark.profile import stage_of
 from tests.lakes import TestLake
 
 

@@ -13,14 +13,14 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-import lake.open_views as open_views
+import lake.views.registry as open_views
 from lake import open_lake
-from lake.cli import app
-from lake.config_file import load
-from lake.session import WRITTEN, make_session
-from lake.stamp import Stamp
-from lake.unchanged import unchanged
-from lake.written import session_of
+from lake.cli.app import app
+from lake.config.loader import load
+from lake.core.stamp import Stamp
+from lake.spark.session import WRITTEN, make_session
+from lake.spark.session_digest import session_of
+from lake.views.up_to_date import unchanged
 from tests.lakes import TestLake
 
 

@@ -61,13 +61,13 @@ class Jvm:
         return self.own("Vectors")
 
     def own(self, name: str) -> Java:
-        """An object of one of our own classes (lake/jvm), which the compiler compiles that Spark brings for the code it generates."""
+        """An object of a class in lakejoin/ beside this file, compiled by the Java compiler that Spark brings (Janino)."""
         return self._loader.loadClass(f"lakejoin.{name}").newInstance()
 
     @cached_property
     def _loader(self) -> Java:
         folders = self.java.lang.reflect.Array.newInstance(self.java.lang.Class.forName("java.io.File"), 1)
-        self.java.lang.reflect.Array.set(folders, 0, self.java.io.File(str(Path(__file__).with_name("jvm"))))
+        self.java.lang.reflect.Array.set(folders, 0, self.java.io.File(str(Path(__file__).parent)))
         above = self.java.lang.Thread.currentThread().getContextClassLoader()  # it knows the jars of `--jars`, Delta's among them
         loader = self.org.codehaus.janino.JavaSourceClassLoader(above, folders, "UTF-8")
         loader.setTargetVersion(_JAVA)

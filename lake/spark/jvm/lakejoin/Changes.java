@@ -22,7 +22,7 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
- * Frames of Delta's change reader that list their files without a Dataset (lake/deltafiles.py): its indexes make one of the files that they
+ * Frames of Delta's change reader that list their files without a Dataset (lake/delta/file_changes.py): its indexes make one of the files that they
  * were given, filter it by partition, and collect it, at each scan. Here they are told, where nothing is to be filtered. Which commit a row
  * is of, and when that was, is then not known: nobody here asks.
  */

@@ -24,7 +24,7 @@ import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
-/** A log's commits (lake/deltalog.py). Delta lists the whole log to find some, which grows with the table's age; their files' names are known. */
+/** A log's commits (lake/delta/log.py). Delta lists the whole log to find some, which grows with the table's age; their files' names are known. */
 public final class Commits {
   private static final int MANY = 32, MOST = 600; // a real-time table's log has a checkpoint after 500 commits, if nothing rests before
 

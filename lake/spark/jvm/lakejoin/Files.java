@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
-/** Frames over some files of a Delta table's version (lake/deltalog.py), and one file in the place of some (lake/deltacommit.py). */
+/** Frames over some files of a Delta table's version (lake/delta/log.py), and one file in the place of some (lake/delta/transaction.py). */
 public final class Files {
   /** The rows of some files (AddFile actions, with their deletion vectors), in a session, by the schema of a snapshot. */
   public Dataset rows(SparkSession session, DeltaLog log, Snapshot snapshot, Seq files) {

@@ -1,0 +1,13 @@
+"""The lakejoin command as a Spark application, on any master:
+
+    spark-submit --master MASTER lake/cli/submit/job.py [--config FILE] [--run NAME] refresh q20
+
+It takes what the command takes and answers as it does: one set of verbs, tried by hand and run by a scheduler.
+"""
+
+from __future__ import annotations
+
+from lake.cli.app import main
+
+if __name__ == "__main__":
+    main()
