@@ -89,6 +89,6 @@ define install
 	@$(PYTHON) lake/spark/preflight.py
 	@{ $(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/$(1).lock \
 	  && $(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e . \
-	  && $(BIN)/python -m lake.spark.jars && $(BIN)/python -m lake.spark.class_archive; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
+	  && $(BIN)/python -m lake.spark.jars && $(BIN)/python -m lake.cli.class_archive; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
 	@touch $@
 endef

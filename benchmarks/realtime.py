@@ -34,7 +34,7 @@ from examples.nexmark.generator import Nexmark
 from examples.nexmark.realtime import CONFIG, VIEW
 from examples.nexmark.writer import Writer, make_tables
 from lake import Lakehouse, open_lake
-from lake.realtime.lease import FOLDER
+from lake.core.kinds import LEASE_FOLDER
 from lake.realtime.metrics import quantile
 from lake.realtime.upkeep import Upkeep
 from lake.spark.session import own_session
@@ -71,7 +71,8 @@ class Bench:
         exact = self.eventual(lake).verify(VIEW).exact
         assert exact, f"{name}: the real-time table is not exact"
         table = realtime_table(lake)
-        state = len(next(commits(table, newest_first=True)).metadata or "") + sum(f.stat().st_size for f in (table / FOLDER).glob("*"))
+        lease = sum(f.stat().st_size for f in (table / LEASE_FOLDER).glob("*"))
+        state = len(next(commits(table, newest_first=True)).metadata or "") + lease
         return {
             **self._watched(lake, follower, writer, started, ended, drained),
             **Stream.of(lake).summary(started, ended),

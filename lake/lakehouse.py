@@ -1,4 +1,4 @@
-"""open_lake and its verbs: the public API.
+"""The verbs of an open lakehouse: the public API.
 
 from lake import open_lake
 lake = open_lake("lakejoin.yml")
@@ -14,16 +14,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake.config.loader import load
-from lake.config.models import PAGES
+from lake.config.models import PAGES, Config
 from lake.config.view_sources import expectations_of
+from lake.core.kinds import PathKind
 from lake.core.plan import nothing_new
 from lake.core.results import (
     Agreement,
@@ -46,7 +45,7 @@ from lake.operations import agreement, backfill, maintenance, verify
 from lake.operations.verify import Share
 from lake.refresh import publish
 from lake.refresh.publish import LostRaceError
-from lake.refresh.run import Candidate, Gate, Refresh, limits, result_of
+from lake.refresh.run import Gate, Refresh, limits, result_of
 from lake.relations.reading import Limits
 from lake.spark.profile import profiled
 from lake.spark.session import own_session
@@ -57,20 +56,21 @@ from lake.views.table import Publication, deleted, open_log, publications, publi
 
 logger = logging.getLogger("lakejoin")
 Consistency = Literal["strong", "eventual"]
-
-
-def open_lake(
-    config: str | Path | Mapping[str, Any] = "lakejoin.yml", spark: SparkSession | None = None, env: str | None = None
-) -> Lakehouse:
-    """Open a lakehouse by its lakejoin.yml, or by a dict of the same shape.
-
-    `spark`: an existing classic session with Delta, else one is made when it is first needed. Raises ConfigError.
-    """
-    return Lakehouse(load(config, env), spark)
+Blocker = Callable[["Lakehouse", str, Collection[str]], Gate]
+"""(lakehouse, view, accepted findings) → the gate of one refresh."""
 
 
 class Lakehouse(OpenViews):
-    """Views over Delta tables, kept exact from snapshot to snapshot."""
+    """Views over Delta tables, kept exact from snapshot to snapshot. Made by `lake.opening.open_lake`.
+
+    `blocker`: makes the gate that checks a view's blocking expectations before a refresh publishes.
+    """
+
+    def __init__(
+        self, config: Config, spark: SparkSession | None = None, kind: PathKind = "strong", *, blocker: Blocker | None = None
+    ) -> None:
+        super().__init__(config, spark, kind)
+        self._blocker = blocker
 
     # -- verbs ------------------------------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class Lakehouse(OpenViews):
         """The same views on the strong path, or (eventual) on the real-time path. Raises ConfigError for another word."""
         if consistency not in ("strong", "eventual"):
             raise ConfigError(f"`consistency` is 'strong' or 'eventual', not {consistency!r}.")
-        return self if self.path.kind == consistency else Lakehouse(self.config, self.spark, consistency)
+        return self if self.path.kind == consistency else Lakehouse(self.config, self.spark, consistency, blocker=self._blocker)
 
     def refresh(self, view: str, until: Until | Chooser = None, accept: Collection[str] = (), profile: bool = False) -> RefreshResult:
         """Bring a view to a snapshot of its sources; the first refresh builds it.
@@ -242,12 +242,6 @@ class Lakehouse(OpenViews):
         snapshots = (strong.stamp.answers_for, path.stamp.answers_for)
         return Agreement(view, *snapshots, where, held.count(), classes, sides.key, reason)
 
-    def check(self, view: str) -> Any:
-        """All checks of the view and of what it reads (expectations/): what came of each is kept, and returned."""
-        from lake.quality.checks import Checks  # loads Great Expectations, for those only who check
-
-        return Checks(self).run([view])
-
     def status(self, view: str | None = None) -> list[SourceStatus]:
         """Per view and source: published and newest version, lag, how long the changes stay readable, how they are read.
 
@@ -360,16 +354,15 @@ class Lakehouse(OpenViews):
         return found
 
     def _gate(self, view: str, accept: Collection[str]) -> Gate | None:
-        """What may stop publishing the view: its expectations, if some of them are to."""
+        """The check before publishing, None where no expectation of the view blocks. Raises ConfigError where nothing can check them."""
         if self.path.kind != "strong" or all(e.on_failure != "block" for e in expectations_of(self.config, view)):
             return None
-
-        def blocking(candidate: Candidate) -> None:
-            from lake.quality.gate import Blocking  # loads Great Expectations: only once there is something to see
-
-            Blocking(self, view, accept)(candidate)
-
-        return blocking
+        if self._blocker is None:
+            raise ConfigError(
+                f"View {view!r} has expectations with `on_failure: block`, and this Lakehouse was made without what checks them. "
+                "Open it with lake.open_lake."
+            )
+        return self._blocker(self, view, accept)
 
     def _failed(self, view: str, error: Exception, inputs: Inputs) -> LakeError:
         if "LAKEJOIN_INTERNAL" in str(error):

@@ -13,13 +13,12 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import AssetAlias, BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-import lake
 from lake.airflow.answers import answer_of
 from lake.airflow.settings import Deployment
 from lake.config.models import run_file
 from lake.spark.preflight import AT_START, jars
 
-JOB = str(Path(lake.__file__).parent / "cli" / "submit" / "job.py")
+JOB = str(Path(__file__).parent.parent / "cli" / "submit" / "job.py")
 
 
 class ReportLink(BaseOperatorLink):

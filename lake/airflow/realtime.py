@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from lake.airflow.answers import newest_sign
 from lake.airflow.operators import LakejoinOperator
 from lake.airflow.settings import Deployment
-from lake.config.models import SUFFIXES
+from lake.core.kinds import SUFFIXES
 
 _NOT_WAITED_FOR = {"spark.yarn.submit.waitAppCompletion": "false", "spark.kubernetes.submission.waitAppCompletion": "false"}
 _STARTS_WITHIN = 180.0
@@ -82,16 +82,16 @@ class CheckHeartbeat(BaseOperator):
 
 def dead(deployment: Deployment, signs: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     """Each real-time path that does not run, by what each said last, and how to start it."""
-    from lake.realtime.lease import EXPIRES, RUNNING  # loads PySpark, which a DAG file must not
+    from lake.core.kinds import LEASE_RUNNING, LEASE_SECONDS
 
     start = f"Run the DAG {deployment.dag_id('realtime')}, or `lakejoin realtime --all`."
     for view, said in signs.items():
         silent = time.time() - float(said.get("renewed", 0))
         if not said:
             yield f"The real-time path of view {view!r} has never run. {start}"
-        elif said.get("state") not in RUNNING:
+        elif said.get("state") not in LEASE_RUNNING:
             yield f"The real-time path of view {view!r} has {said.get('state')}{_because(said)}. {start}"
-        elif silent > EXPIRES:
+        elif silent > LEASE_SECONDS:
             where = f"process {said.get('process')} on {said.get('host')}"
             yield f"The real-time path of view {view!r} is dead: no sign of {where} for {timedelta(seconds=int(silent))}. {start}"
 
@@ -110,12 +110,12 @@ def behind(deployment: Deployment, signs: Mapping[str, dict[str, Any]]) -> Itera
 
 def _signs(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
     """What each real-time path said last; of those in a catalog's schema nothing can be seen without Spark."""
-    from lake.realtime.lease import FOLDER
+    from lake.core.kinds import LEASE_FOLDER
 
     for name, view in deployment.config.views.items():
         place = deployment.config.view_path(name + SUFFIXES["eventual"])
         if view.realtime is not None and place is not None:
-            yield name, newest_sign(f"{place}/{FOLDER}")
+            yield name, newest_sign(f"{place}/{LEASE_FOLDER}")
 
 
 def _because(said: Mapping[str, Any]) -> str:

@@ -13,11 +13,6 @@ def column_name(attribute_id: int) -> str:
     return f"c{attribute_id}"
 
 
-def quoted(name: str) -> str:
-    """A column name as SQL quotes it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 @dataclass(frozen=True)
 class Attribute:
     """One output column of a node: Catalyst's expression id, the name the user sees, and its place in the JVM."""

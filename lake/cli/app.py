@@ -82,8 +82,9 @@ def refresh(
             console.print_results([s.result for s in steps], as_json)
         elif len(names) > 1 or check or context.obj.run:
             from lake.cli.scheduled_run import GroupRefresh
+            from lake.quality.after_refresh import check_after_refresh
 
-            group = GroupRefresh(opened, names, until_of(until), check, console.print_outcome, profile)
+            group = GroupRefresh(opened, names, until_of(until), check_after_refresh if check else None, console.print_outcome, profile)
             came = group.run(answer.run)
             console.print_run(came, as_json)
             if came.exit_code:
@@ -270,8 +271,8 @@ def snooze(
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
     """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
     with answering(context) as answer:
-        from lake.cli.realtime import states
         from lake.quality.standing import standings
+        from lake.realtime.states import states
 
         opened = answer.lake()
         rows = working("reading the logs", lambda: opened.status(view))

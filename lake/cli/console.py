@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from lake.core.texts import path_texts, versions_text
+
 if TYPE_CHECKING:  # --help needs none of it
     from lake.core.results import (
         BackfillResult,
@@ -130,7 +132,7 @@ def print_backfill(found: BackfillResult, as_json: bool) -> None:
         if made is not None:
             did = f"{made.mode}, +{made.rows_inserted:,} -{made.rows_deleted:,} rows"
         read = "" if made is None or made.changes_read is None else f"{made.changes_read:,}"
-        rows.append([versions(step.until), f"{step.commits:,}", f"{step.rows:,}", read, did, f"{made.seconds:.1f} s" if made else ""])
+        rows.append([versions_text(step.until), f"{step.commits:,}", f"{step.rows:,}", read, did, f"{made.seconds:.1f} s" if made else ""])
     print_table(["until", "commits", "rows changed (estimate)", "read", found.view, "took"], rows)
     if found.published is not None:
         print_results([found.published], as_json=False)
@@ -185,11 +187,6 @@ def print_maintenance(found: Maintenance, as_json: bool) -> None:
         errors.print(f"warning: {warning}", markup=False)
 
 
-def versions(numbers: Mapping[str, int]) -> str:
-    """`bid@57, auction@3`"""
-    return ", ".join(f"{table}@{number}" for table, number in sorted(numbers.items()))
-
-
 def print_json(data: Any) -> None:
     print(json.dumps(data, default=str, ensure_ascii=False))
 
@@ -208,15 +205,6 @@ def _path_cells(said: dict[str, Any]) -> list[str]:
     texts = path_texts(said)
     numbers = [f"{said[n]:,}" for n in ("batches", "rows_in", "rows_out", "backlog_versions")]
     return [said["state"], texts["at"], *numbers, f"{said['batch_seconds']:.1f} s", texts["latency"], texts["hits"]]
-
-
-def path_texts(said: Mapping[str, Any]) -> dict[str, str]:
-    """Of a real-time path's metrics as JSON, what is more than a number: `at`, `latency`, `hits`."""
-    return {
-        "at": versions(said["versions"]),
-        "latency": " / ".join("-" if value is None else f"{value:.1f} s" for value in said["latency_seconds"].values()),
-        "hits": ", ".join(f"{source} {rate:.0%}" for source, rate in said["hit_rates"].items()),
-    }
 
 
 def shown(value: Any) -> str:

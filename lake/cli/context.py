@@ -35,13 +35,13 @@ class Answer:
         """The lakehouse of the configuration; Spark is loaded only by the verbs that need it. Unless `strict`, a view that is not valid
         does not keep the others from a scheduler's run."""
         from lake.config.loader import load, load_each
-        from lake.lakehouse import Lakehouse
+        from lake.opening import opened
         from lake.spark.session import quieten
 
         quieten()
         if self._lake is None:
             file, env = self._settings.config, self._settings.env
-            self._lake = Lakehouse(load(file, env) if strict or self._settings.run is None else load_each(file, env)[0])
+            self._lake = opened(load(file, env) if strict or self._settings.run is None else load_each(file, env)[0])
         return self._lake
 
     @cached_property

@@ -72,14 +72,14 @@ def _machine() -> Iterator[Finding]:
     yield Finding(
         "Class archive",
         True,
-        str(archive) if archive.exists() else "none: Spark starts slower (python -m lake.spark.class_archive makes one)",
+        str(archive) if archive.exists() else "none: Spark starts slower (python -m lake.cli.class_archive makes one)",
     )
 
 
 def _lake(config: Config) -> Iterator[Finding]:
-    from lake.lakehouse import Lakehouse
+    from lake.opening import opened
 
-    lake = Lakehouse(config)
+    lake = opened(config)
     yield Finding("Spark", True, f"{lake.spark.version}, master {lake.spark.sparkContext.master}")
     for name in config.tables:
         try:

@@ -7,16 +7,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from lake.cli import console
 from lake.core.results import RefreshResult
-from lake.delta.sidecar import Folder
+from lake.core.texts import path_texts
 from lake.lakehouse import Lakehouse
-from lake.realtime.lease import FOLDER, RUNNING, holds, newest
 from lake.realtime.metrics import Metrics, serve
 from lake.realtime.run import RealtimePath, run_all
 
@@ -73,7 +70,7 @@ class _Teller:
 
 
 def _line(metrics: Metrics) -> str:
-    texts = console.path_texts(metrics.to_json())
+    texts = path_texts(metrics.to_json())
     parts = [
         f"{metrics.view}: at {texts['at'] or 'nowhere yet'}",
         f"{metrics.batches:,} batches, {metrics.rows_in:,} rows in, {metrics.rows_out:,} out",
@@ -94,15 +91,3 @@ def _ended_by_signals(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def states(lake: Lakehouse, views: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What each view's real-time path said last, "killed" where it said that it runs and does not; nothing of views that have none."""
-    eventual, found = lake.on("eventual"), {}
-    for view in views:
-        log = eventual.table_log(view)
-        if log is not None:
-            _, said = newest(Folder(lake.spark, f"{log.path}/{FOLDER}"))
-            killed = {"state": "killed"} if said.get("state") in RUNNING and not holds(said) else {}
-            found[view] = {**said, **killed}
-    return found

@@ -24,11 +24,13 @@ from lake.core.results import RunResult, ViewOutcome
 from lake.core.stamp import Stamp
 from lake.delta.sidecar import Folder
 from lake.delta.tables import pin_at
-from lake.errors import CheckError, ExpiredError, LakeError, SourceError, TargetError
+from lake.errors import ExpiredError, LakeError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
 from lake.refresh.run import result_of
 from lake.spark.failures import passing
 from lake.views.inputs import Until, check_named, ends, in_order, versions_at
+
+Checker = Callable[[Lakehouse, str], tuple[Mapping[str, Any], ...]]
 
 
 class Run:
@@ -62,19 +64,22 @@ class Run:
 
 @dataclass(frozen=True)
 class GroupRefresh:
-    """Several views refreshed together. `until`: where to, of base tables (newest where not named), decided at a run's first try; `check`:
-    verify each; `on_view`: told of each; `profile`: say of each refresh where its time went."""
+    """Refreshes several views to one snapshot.
+
+    `until`: the snapshot of the base tables (newest for those not named), chosen at a run's first attempt; `checker`: checks a view after
+    its refresh, and returns the events of its findings; `on_view`: called with each outcome; `profile`: measure each refresh.
+    """
 
     lake: Lakehouse
     views: Sequence[str]
     until: Until
-    check: bool
+    checker: Checker | None
     on_view: Callable[[ViewOutcome], None]
     profile: bool = False
 
     def run(self, run: Run | None = None) -> RunResult:
         """Refresh each view. Raises LakeError where the snapshot can't be had; what stops one view is in its outcome."""
-        if run is None and self.until is None and not (self.check or self.profile) and (nothing := self._nothing()) is not None:
+        if run is None and self.until is None and self.checker is None and not self.profile and (nothing := self._nothing()) is not None:
             return nothing
         order = self.lake.in_order(self.views)
         pin = run.pinned(lambda: self._chosen(order)) if run is not None else self._chosen(order)
@@ -144,8 +149,8 @@ class GroupRefresh:
             result = self.lake.refresh(view, to, profile=self.profile)
             if older and result.mode == "none":
                 result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")
-            if self.check:
-                events = checked(self.lake, view)
+            if self.checker is not None:
+                events = self.checker(self.lake, view)
         except Exception as error:  # whatever it is, it is this view's alone
             failed, events = error, getattr(error, "events", ())
         until = self._published(view)
@@ -182,18 +187,3 @@ class GroupRefresh:
         reads, read = self.lake.reads(view), self._published(view)
         parents = {table for name in reads if name in self.lake.config.views for table in self._published(name)}
         return {table: max(number, read.get(table, number)) for table, number in pinned.items() if table in reads and table not in parents}
-
-
-def checked(lake: Lakehouse, view: str) -> tuple[Mapping[str, Any], ...]:
-    """What a check of the view (expectations/) has changed about its findings.
-
-    Raises CheckError where it has found something critical, or could not run.
-    """
-    found = lake.check(view)
-    events = tuple(found.events)
-    if found.exit_code:
-        failed = [str(f) for f in found.open if f.severity == "critical"]
-        broken = [f"{m.check}: {m.subject} could not run: {m.broken}" for m in found.measures if m.status == "broken"]
-        said = f'View {view!r} is published, but: {"; ".join(failed or broken)}. See "lakejoin check {view}".'
-        raise CheckError(said, found.exit_code, events)
-    return events

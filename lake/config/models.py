@@ -11,21 +11,17 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from lake.core.kinds import SUFFIXES, DifferenceClass
 from lake.core.redaction import Samples
 from lake.errors import ConfigError
 
 HIDDEN_PREFIX = "__lakejoin_"
-DifferenceClass = Literal["ahead", "behind", "undecidable", "duplicate", "left_over", "missed_delete", "lost_padded", "lost", "wrong_value"]
-"""What a difference between the paths is (lake/operations/agreement.py)."""
-PathKind = Literal["strong", "eventual", "replay"]
 REPORT = "report.html"
 """The name of the report beside the results of checks."""
 PAGES = "docs/runs"
 """The folder, beside the results of checks, of the pages of each run of checks."""
 FORGOTTEN_AFTER = timedelta(days=30)
 """How long it is kept what came of a scheduled run, or of a run of checks."""
-SUFFIXES: Mapping[PathKind, str] = {"strong": "", "eventual": "__realtime", "replay": "__replay"}
-"""A view's tables are named as the view, with these after it: of the strong path, of the real-time path, of a backfill."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from lake.config.models import DifferenceClass
+from lake.core.kinds import WRONG
 from lake.core.snapshots import Snapshot
 
 
@@ -192,9 +192,6 @@ class Differences:
 
 Position = Literal["equal", "ahead", "behind", "undecidable"]
 """Where the real-time path is, seen from the strong one; undecidable: ahead of some tables and behind others, or it can't be known."""
-CLASSES: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
-WRONG = tuple(name for name in CLASSES if name not in ("ahead", "behind", "undecidable"))
-"""The classes of differences that are errors; what they mean is said in lake/operations/agreement.py."""
 
 
 @dataclass(frozen=True)

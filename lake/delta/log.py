@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
-from lake.catalyst.nodes import quoted
 from lake.core.snapshots import Version
+from lake.core.sql import quoted
 from lake.delta.snapshot_cache import MOST_FILES, State
 from lake.spark.jvm.gateway import Java, Scala, active, jvm_of
 from lake.spark.key_ranges import Ranges, statistics

@@ -17,9 +17,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lake.catalyst.nodes import quoted
-from lake.config.models import PathKind
+from lake.core.kinds import PathKind
 from lake.core.snapshots import Snapshot, Version
+from lake.core.sql import quoted
 from lake.delta.file_changes import NOTHING, Moved, moved, rows, rows_of_feed
 from lake.delta.log import Log, Pinned
 from lake.delta.schema_history import redefined

@@ -15,15 +15,15 @@ import vl_convert
 from jinja2 import Environment, FileSystemLoader
 
 from lake import Lakehouse
-from lake.cli.console import path_texts
-from lake.cli.realtime import states
 from lake.config.models import REPORT
 from lake.core.results import Explanation, SourceStatus
+from lake.core.texts import path_texts
 from lake.errors import LakeError
 from lake.quality import plots
 from lake.quality.findings import Finding
 from lake.quality.results import QualityResults, Row
 from lake.quality.standing import Standing, ago, of_scopes, scopes, standing
+from lake.realtime.states import states
 from lake.views.table import Publication, of_refreshes
 
 _HERE = Path(__file__).parent

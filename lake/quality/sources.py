@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pyspark.sql import functions as F
 
 from lake import Lakehouse
-from lake.catalyst.nodes import quoted
 from lake.core.redaction import Samples
+from lake.core.sql import quoted
 from lake.delta.log import Pinned
 from lake.errors import LakeError, QueryError
 from lake.quality.results import Measure, Row

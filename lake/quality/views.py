@@ -12,8 +12,9 @@ from typing import Any
 from lake import Lakehouse
 from lake.config.models import ExpectationConfig
 from lake.config.view_sources import expectations_of
+from lake.core.kinds import CLASSES, WRONG
 from lake.core.redaction import Samples
-from lake.core.results import CLASSES, WRONG, Differences
+from lake.core.results import Differences
 from lake.operations.verify import Share
 from lake.quality.findings import findings
 from lake.quality.results import CHECK, PUBLISHING, Measure, Row, Severity

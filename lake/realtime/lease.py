@@ -1,7 +1,7 @@
 """One of each: who may run a view's real-time path, and what it says of itself.
 
 A lease is a numbered file beside the table's data, made where none of its name was; who holds the highest number holds the lease. A holder
-writes it anew every few seconds, with its metrics; one that has not for `EXPIRES` seconds, whose process on this machine is gone, or
+writes it anew every few seconds, with its metrics; one that has not for `LEASE_SECONDS` seconds, whose process on this machine is gone, or
 that said it has ended, is followed by the next number. The rows don't depend on it: two writers find each other by their commits' numbers.
 """
 
@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lake.core.kinds import LEASE_RUNNING, LEASE_SECONDS
 from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError
 
-FOLDER = "_lakejoin"
-EXPIRES = 30.0
-RUNNING = ("running", "backing off")
 _PREFIX = "lease-"
 
 
@@ -40,7 +38,7 @@ class Lease:
         if held and holds(held):
             raise ConcurrencyError(
                 f"The real-time path of view {view!r} is already running: process {held.get('process')} on {held.get('host')}. Stop it "
-                f"first. Were it gone without a word, its lease would end {EXPIRES:.0f} seconds after its last sign."
+                f"first. Were it gone without a word, its lease would end {LEASE_SECONDS:.0f} seconds after its last sign."
             )
         lease = Lease(view, folder, number + 1)
         if not folder.create(lease._name, lease._text("running", {})):
@@ -81,11 +79,11 @@ def newest(folder: Folder) -> tuple[int, dict[str, Any]]:
 
 def holds(said: dict[str, Any]) -> bool:
     """Whether who wrote this still runs, by all that can be seen from here."""
-    if said.get("state") not in RUNNING:
+    if said.get("state") not in LEASE_RUNNING:
         return False
     if said.get("host") == socket.gethostname() and said.get("process") is not None:
         return _started(int(said["process"])) == said.get("started") is not None
-    return time.time() - float(said.get("renewed", 0)) < EXPIRES
+    return time.time() - float(said.get("renewed", 0)) < LEASE_SECONDS
 
 
 def _started(pid: int) -> str | None:

@@ -21,13 +21,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from lake.config.models import RealtimeConfig
+from lake.core.kinds import LEASE_FOLDER
 from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.delta.log import Log
 from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError, DefinitionChangedError, ExpiredError, KeyViolationError, LakeError, QueryError, SourceError
 from lake.lakehouse import Lakehouse
-from lake.realtime.lease import FOLDER, Lease
+from lake.realtime.lease import Lease
 from lake.realtime.metrics import Metrics
 from lake.realtime.steps import Step
 from lake.realtime.upkeep import Upkeep
@@ -65,7 +66,7 @@ class RealtimePath:
         path's rows."""
         try:
             log, copied = self._table()
-            lease = Lease.take(self.view, Folder(self.lake.spark, f"{log.path}/{FOLDER}"))
+            lease = Lease.take(self.view, Folder(self.lake.spark, f"{log.path}/{LEASE_FOLDER}"))
         except Exception as error:  # whatever it is, it is this view's alone
             self._fail(error)
             return

@@ -12,8 +12,8 @@ import math
 
 from pyspark.sql import DataFrame
 
-from lake.catalyst.nodes import quoted
 from lake.core import cost
+from lake.core.sql import quoted
 from lake.relations import scoped, stored
 from lake.relations.base import Relation
 from lake.relations.reading import Limits, Reading, WholeError

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
-from lake.catalyst.nodes import quoted
 from lake.config.models import HIDDEN_PREFIX
 from lake.core.snapshots import Version
+from lake.core.sql import quoted
 from lake.delta.log import Pinned
 from lake.delta.transaction import FILE, POSITION, with_positions
 from lake.errors import InternalError, KeyViolationError

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import functions as F
 
-from lake.catalyst.nodes import quoted
 from lake.config.models import HIDDEN_PREFIX
+from lake.core.sql import quoted
 from lake.errors import KeyViolationError
 from lake.refresh.edits import SAMPLES
 from lake.relations.reading import Sources

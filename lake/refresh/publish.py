@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from lake.catalyst.nodes import quoted
 from lake.core.phases import phase
+from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.log import CHAR_TYPE, Log, Pinned
 from lake.delta.tables import Table, reason

@@ -14,12 +14,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lake.catalyst.nodes import quoted
 from lake.config.models import ViewConfig
 from lake.core import cost
 from lake.core.phases import phase
 from lake.core.plan import RefreshPlan, check_fingerprint, differing, plan
 from lake.core.results import RefreshResult
+from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.log import Pinned
 from lake.delta.tables import PinnedSources, Table, check_history, check_identity, marked, snapshot_of

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from lake.catalyst.nodes import Attribute, Node, quoted
+from lake.catalyst.nodes import Attribute, Node
+from lake.core.sql import quoted
 from lake.relations.base import Relation
 from lake.relations.reading import Changes, Keys, Reading
 from lake.spark import zset

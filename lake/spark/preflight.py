@@ -77,7 +77,7 @@ def artifact(jar: str) -> str:
 
 
 def class_archive() -> "Path":
-    """Where `make setup` keeps what the JVM has made of the classes that a refresh loads (lake/spark/class_archive.py)."""
+    """Where `make setup` keeps what the JVM has made of the classes that a refresh loads (lake/cli/class_archive.py)."""
     from importlib.metadata import version
 
     return jar_folder() / ("classes-%s-%s.jsa" % (version("pyspark"), version("delta-spark")))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-import lake
+from lake import __version__
 from lake.config.models import Config
 from lake.config.view_sources import one_query, query_text
 from lake.spark.preflight import spark_home
@@ -31,7 +31,7 @@ def text_of(view: str, config: Config, names: Sequence[str], session: str | None
 def session_of(settings: Mapping[str, str]) -> str:
     """A digest of what decides how a session that Lakejoin makes with some settings computes."""
     environment = {name: os.environ.get(name) for name in _ENVIRONMENT} | {"file": defaults_text()}
-    return digest(json.dumps([dict(settings), environment, version("pyspark"), lake.__version__], sort_keys=True))
+    return digest(json.dumps([dict(settings), environment, version("pyspark"), __version__], sort_keys=True))
 
 
 def defaults_text() -> str:

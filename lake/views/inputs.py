@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from lake.config.models import HIDDEN_PREFIX, SUFFIXES, Config, PathKind
+from lake.config.models import HIDDEN_PREFIX, Config
+from lake.core.kinds import SUFFIXES, PathKind
 from lake.core.phases import phase
 from lake.core.snapshots import Snapshot, Version
 from lake.delta.log import Pinned

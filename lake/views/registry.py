@@ -13,7 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lake.config.models import Config, PathKind, RealtimeConfig
+from lake.config.models import Config, RealtimeConfig
+from lake.core.kinds import PathKind
 from lake.core.phases import phase
 from lake.core.plan import check_fingerprint, differing
 from lake.core.redaction import Samples

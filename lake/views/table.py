@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lake.catalyst.nodes import quoted
 from lake.config.models import HIDDEN_PREFIX, ViewConfig
 from lake.core.phases import phase
+from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.file_changes import rows_of_feed
 from lake.delta.log import Commit, Log, Pinned

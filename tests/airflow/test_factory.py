@@ -22,7 +22,7 @@ from lake.airflow.triggers import NewVersion
 from lake.config.loader import load
 from lake.errors import ConfigError
 from lake.spark.preflight import AT_START
-from tests.dags.conftest import JOIN, TABLES
+from tests.airflow.conftest import JOIN, TABLES
 
 Written = Callable[..., Path]
 FOLDER = Path(__file__).resolve().parents[2] / "dags"

@@ -24,7 +24,7 @@ from lake.airflow.operators import JOB, BackfillOperator, CheckOperator, Lakejoi
 from lake.airflow.realtime import CheckHeartbeat, StartRealtime
 from lake.airflow.settings import Deployment
 from lake.spark.preflight import AT_START
-from tests.dags.conftest import JOIN
+from tests.airflow.conftest import JOIN
 
 Written = Callable[..., Path]
 DONE = {"state": "done", "since": {"bid": 1}, "until": {"bid": 2}, "moved": True, "error": "", "again": False}
@@ -229,7 +229,7 @@ def heard(event: Any) -> None:
 
 
 def test_findings_are_told_and_what_is_critical_fails_the_task_with_what_to_run(deployment: Deployment, submitted: Any) -> None:
-    airflow = deployment.config.airflow.model_copy(update={"on_finding": "tests.dags.test_operators:heard"})
+    airflow = deployment.config.airflow.model_copy(update={"on_finding": "tests.airflow.test_operators:heard"})
     called = replace(deployment, config=deployment.config.model_copy(update={"airflow": airflow}))
     said = {"scope": "v", "check": "exactness", "subject": "rows", "cause": "a broken key", "command": "lakejoin rebuild v"}
     found = [{**said, "id": "F1", "severity": "critical"}, {**said, "id": "F2", "severity": "warning"}]

@@ -20,6 +20,7 @@ from lake.cli.scheduled_run import GroupRefresh, Run
 from lake.core.results import RunResult, ViewOutcome
 from lake.delta.log import Log
 from lake.errors import ConcurrencyError, ConfigError
+from lake.quality.after_refresh import check_after_refresh
 from tests.lakes import TestLake, multiset
 
 
@@ -37,7 +38,8 @@ def group(lake: TestLake) -> TestLake:
 
 def refreshed(lake: TestLake, name: str | None, *views: str, until: Any = None, check: bool = False) -> RunResult:
     told: list[ViewOutcome] = []
-    found = GroupRefresh(lake.open, views, until, check, told.append).run(Run(lake.open, name) if name else None)
+    checker = check_after_refresh if check else None
+    found = GroupRefresh(lake.open, views, until, checker, told.append).run(Run(lake.open, name) if name else None)
     assert tuple(told) == found.outcomes
     return found
 

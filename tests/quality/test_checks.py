@@ -18,6 +18,7 @@ import pytest
 from lake import Lakehouse
 from lake.core.redaction import Samples
 from lake.errors import BlockedError, ConfigError
+from lake.quality import check
 from lake.quality.checks import Checked
 from lake.quality.decisions import snoozed
 from lake.quality.results import Measure, QualityResults
@@ -41,7 +42,7 @@ def states(found: Checked) -> dict[str, str]:
 
 def test_a_sound_view_passes_all_and_what_came_of_it_can_be_queried(orders: TestLake) -> None:
     orders.refresh("v")
-    found = orders.open.check("v")
+    found = check(orders.open, "v")
     assert set(states(found).values()) == {"passed"}
     assert {"v: rows that differ from the query", "o: key unique", "c: key not NULL", "v: changes of o readable for"} <= set(states(found))
     assert (found.exit_code, found.open, found.told) == (0, (), ())
@@ -58,21 +59,21 @@ def test_a_finding_opens_goes_on_is_put_off_and_is_resolved_and_is_told_once_eac
     lake = orders.open
     with orders.as_if_published("v"):
         orders.sql("UPDATE {v} SET x = 98 WHERE id = 1", "DELETE FROM {v} WHERE id = 2")
-    first = lake.check("v")
+    first = check(lake, "v")
     assert first.exit_code == 1
     (finding,) = first.open
     assert (finding.check, finding.rows, finding.state, finding.severity) == ("exactness", 3, "opened", "critical")
     assert [event for event, _ in first.told] == ["opened"]
-    again = lake.check("v")
+    again = check(lake, "v")
     assert [(f.id, f.state) for f in again.open] == [(finding.id, "ongoing")]
     assert again.told == ()
     assert again.open[0].first_seen == finding.first_seen
     snoozed(lake, finding.id, datetime.now(UTC) + timedelta(hours=1), "being mended")
-    later = lake.check("v")
+    later = check(lake, "v")
     assert later.exit_code == 0
     assert "being mended" in later.open[0].reason
     lake.rebuild("v")
-    ended = lake.check("v")
+    ended = check(lake, "v")
     assert ended.open == ()
     assert [event for event, _ in ended.told] == ["resolved"]
     assert [body["event"] for body in webhook] == ["opened", "resolved"]
@@ -84,7 +85,7 @@ def test_a_broken_key_is_one_finding_of_the_table_with_the_views_that_depend_on_
     orders.refresh("v")
     orders.refresh("w")
     orders.sql("INSERT INTO {o} VALUES (2, 8, 5, NULL), (2, 8, 6, NULL), (NULL, 8, 1, NULL)")
-    found = orders.open.check("w")
+    found = check(orders.open, "w")
     opened = {f.subject: f for _, f in found.told}
     assert (opened["key unique"].rows, opened["key not NULL"].rows) == (2, 1)
     assert opened["key unique"].dependents == ("v", "w")
@@ -94,11 +95,11 @@ def test_a_check_that_cannot_run_is_told_apart_from_one_that_failed(orders: Test
     orders.view(
         "v", orders.views["v"]["query"], expectations=[{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "gone"}}]
     )
-    unbuilt = orders.open.check("v")
+    unbuilt = check(orders.open, "v")
     assert states(unbuilt)["v: exactness"] == "broken"
     assert unbuilt.exit_code == 3
     orders.refresh("v")
-    found = orders.open.check("v")
+    found = check(orders.open, "v")
     broken = {m.subject: m.broken for m in found.measures if m.status == "broken"}
     assert list(broken) == ["expect_column_values_to_not_be_null(column='gone')"]
     assert "! could not run" in Path(found.pages).read_text()
@@ -115,7 +116,7 @@ def test_shares_of_the_keys_take_turns_until_all_were_compared(orders: TestLake)
     wrong = next(m for m in found if m.rows)
     assert (wrong.rows, wrong.part) == (2, found[-1].part)  # it is compared again until it is mended
     orders.open.rebuild("v")
-    ended = orders.open.check("v")
+    ended = check(orders.open, "v")
     assert [event for event, _ in ended.told] == ["resolved"]
     found = _exactness(orders, 3)
     assert sorted(m.part for m in found) == ["1/3", "2/3", "3/3"]
@@ -124,7 +125,7 @@ def test_shares_of_the_keys_take_turns_until_all_were_compared(orders: TestLake)
 
 
 def _exactness(lake: TestLake, times: int) -> list[Measure]:
-    return [next(m for m in lake.open.check("v").measures if m.check == "exactness") for _ in range(times)]
+    return [next(m for m in check(lake.open, "v").measures if m.check == "exactness") for _ in range(times)]
 
 
 def test_what_cannot_be_decided_any_more_ends_no_finding(orders: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,11 +134,11 @@ def test_what_cannot_be_decided_any_more_ends_no_finding(orders: TestLake, monke
     orders.open.on("eventual").refresh("v")
     with orders.as_if_published("v", "eventual"):
         orders.spark.sql(f"UPDATE delta.`{orders.path('views')}/v__realtime` SET x = 98 WHERE id = 1")
-    (first,) = orders.open.check("v").open
+    (first,) = check(orders.open, "v").open
     assert (first.check, first.subject, first.rows) == ("agreement", "wrong_value", 1)
     decided = Lakehouse.agreement
     monkeypatch.setattr(Lakehouse, "agreement", lambda *about: replace(decided(*about), classes=(), reason="a file is gone"))
-    again = orders.open.check("v")
+    again = check(orders.open, "v")
     assert [(f.id, f.state) for f in again.open] == [(first.id, "opened")]
     assert {m.status for m in again.measures if m.check == "agreement" and m.subject != "undecidable"} == {"undecidable"}
 
@@ -146,9 +147,9 @@ def test_what_is_not_checked_any_more_is_over(orders: TestLake) -> None:
     query = orders.views["v"]["query"]
     orders.view("v", query, expectations=[{"type": "expect_column_max_to_be_between", "kwargs": {"column": "x", "max_value": 3}}])
     orders.refresh("v")
-    (opened,) = orders.open.check("v").open
+    (opened,) = check(orders.open, "v").open
     orders.view("v", query, expectations=[{"type": "expect_column_max_to_be_between", "kwargs": {"column": "x", "max_value": 99}}])
-    ended = orders.open.check("v")
+    ended = check(orders.open, "v")
     assert ([(event, f.id) for event, f in ended.told], ended.open) == ([("resolved", opened.id)], ())
 
 
@@ -162,7 +163,7 @@ def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(order
         orders.refresh("v")
     assert multiset(orders.open.read("v")) == before
     finding = str(caught.value).split("--accept ")[1].split('"')[0]
-    found = orders.open.check("v")
+    found = check(orders.open, "v")
     assert ([f.id for f in found.open], found.told) == ([finding], ())  # the published rows are as they should be, and old
     assert found.open[0].snapshot
     assert orders.refresh("v", accept=[finding]).rows_inserted == 2
@@ -170,7 +171,7 @@ def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(order
     frame = QualityResults(orders.open).frame()
     assert frame is not None
     assert [r.kind for r in frame.where(f"finding = '{finding}'").orderBy("time").collect()].count("accept") == 1
-    assert [(event, f.id) for event, f in orders.open.check("v").told if f.check == "publishing"] == [("resolved", finding)]
+    assert [(event, f.id) for event, f in check(orders.open, "v").told if f.check == "publishing"] == [("resolved", finding)]
     assert [body["event"] for body in webhook if body["finding"]["id"] == finding] == ["opened", "resolved"]
 
 
@@ -179,12 +180,12 @@ def test_what_the_webhook_could_not_be_told_it_is_told_later(orders: TestLake, w
     orders.sql("INSERT INTO {o} VALUES (2, 8, 5, NULL)")
     there, orders.others = orders.others, {"quality": {"webhook": "http://127.0.0.1:9"}}
     orders._open = None
-    (finding,) = orders.open.check("v").open
-    orders.open.check("v")
+    (finding,) = check(orders.open, "v").open
+    check(orders.open, "v")
     assert webhook == []
     orders.others, orders._open = there, None
-    orders.open.check("v")
-    orders.open.check("v")
+    check(orders.open, "v")
+    check(orders.open, "v")
     assert [(body["event"], body["finding"]["id"]) for body in webhook] == [("opened", finding.id)]
     frame = QualityResults(orders.open).frame()
     assert frame is not None
@@ -196,13 +197,13 @@ def test_results_of_an_older_lakejoin_are_read(orders: TestLake) -> None:
     orders.refresh("v")
     with orders.as_if_published("v"):
         orders.sql("DELETE FROM {v} WHERE id = 2")
-    (first,) = orders.open.check("v").open
+    (first,) = check(orders.open, "v").open
     results = QualityResults(orders.open)
     frame = results.frame()
     assert frame is not None
     old = orders.spark.createDataFrame(frame.drop("first_seen").collect(), frame.drop("first_seen").schema)
     old.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(results.path)
-    (second,) = orders.open.check("v").open
+    (second,) = check(orders.open, "v").open
     assert (second.id, second.state, second.first_seen) == (first.id, "ongoing", first.first_seen)
     assert [r.first_seen for r in results.recent() if r.status == "failed"] == [None, first.first_seen]
 
@@ -218,7 +219,7 @@ def test_a_suite_of_great_expectations_in_a_file_blocks_and_warns(orders: TestLa
     (tmp_path / "mine.json").write_text(json.dumps(suite.to_json_dict()))
     orders.view("v", orders.views["v"]["query"], expectations_file=str(tmp_path / "mine.json"))
     orders.refresh("v")
-    found = orders.open.check("v")
+    found = check(orders.open, "v")
     assert [(f.check, f.severity, f.rows) for f in found.open] == [("expectation", "warning", 1)]
     orders.sql("INSERT INTO {o} VALUES (4, 7, -1, NULL)")
     with pytest.raises(BlockedError, match="1 rows do not meet it") as blocked:
@@ -256,7 +257,7 @@ def test_a_planted_secret_is_found_nowhere(orders: TestLake, how: str, caplog: p
     opened.refresh("v")
     with orders.as_if_published("v"):
         orders.sql(f"UPDATE {{v}} SET mail = '{SECRET}-2' WHERE id = 3")
-    found = opened.check("v")
+    found = check(opened, "v")
     assert found.exit_code == 1
     assert {m.rows for m in found.measures if m.expectation.startswith("expect_column_value")} == {2}
     told = json.dumps(found.to_json(), default=str)
@@ -290,7 +291,7 @@ def test_a_maximum_of_what_is_sensitive_is_not_shown(orders: TestLake) -> None:
     asked = [{"type": "expect_column_max_to_be_between", "kwargs": {"column": name, "max_value": 3}} for name in ("x", "id")]
     orders.view("v", orders.views["v"]["query"], expectations=asked, sensitive=["X"])
     orders.refresh("v")
-    found = orders.open.check("v")
+    found = check(orders.open, "v")
     assert {m.subject.split("'")[1]: m.value for m in found.measures if m.check == "expectation"} == {"x": None, "id": 3}
     assert '"observed_value": 30' not in "".join(f.read_text() for f in Path(found.pages).parent.parent.rglob("*.json"))
 
@@ -298,7 +299,7 @@ def test_a_maximum_of_what_is_sensitive_is_not_shown(orders: TestLake) -> None:
 def test_what_is_not_known_is_refused(orders: TestLake) -> None:
     orders.view("v", orders.views["v"]["query"], expectations=[{"type": "expect_column_to_be_great"}])
     orders.refresh("v")
-    (broken,) = [m.broken for m in orders.open.check("v").measures if m.status == "broken"]
+    (broken,) = [m.broken for m in check(orders.open, "v").measures if m.status == "broken"]
     assert "no expectation" in broken
     with pytest.raises(ConfigError, match="There is no finding 'F0'"):
         snoozed(orders.open, "F0", datetime.now(UTC) + timedelta(hours=1), "")

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lake.core.kinds import LEASE_SECONDS
 from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError
-from lake.realtime.lease import EXPIRES, Lease, newest
+from lake.realtime.lease import Lease, newest
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_one_on_another_machine_is_followed_when_it_has_been_silent(folder: Fold
     rewritten(folder, lease, host="elsewhere")
     with pytest.raises(ConcurrencyError, match="elsewhere"):
         Lease.take("v", folder)
-    rewritten(folder, lease, host="elsewhere", renewed=time.time() - EXPIRES - 1)
+    rewritten(folder, lease, host="elsewhere", renewed=time.time() - LEASE_SECONDS - 1)
     assert Lease.take("v", folder).number == 2
 
 
@@ -76,7 +77,7 @@ def test_one_that_was_killed_while_it_wrote_is_followed_in_time(folder: Folder) 
     (path / name).write_text('{"state": "run')
     with pytest.raises(ConcurrencyError, match="already running"):
         Lease.take("v", folder)
-    os.utime(path / name, (0, time.time() - EXPIRES - 1))
+    os.utime(path / name, (0, time.time() - LEASE_SECONDS - 1))
     assert Lease.take("v", folder).number == 2
 
 

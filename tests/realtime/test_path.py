@@ -423,7 +423,7 @@ def test_the_log_is_noted_in_a_checkpoint_when_no_batch_waits(lake: TestLake, mo
 
 
 def test_metrics_are_kept_beside_the_table(lake: TestLake, tmp_path: Path) -> None:
-    from lake.cli.realtime import states
+    from lake.realtime.states import states
 
     eventual = made(lake)
     lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")

@@ -13,8 +13,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from lake.catalyst import Catalyst
-from lake.catalyst.nodes import quoted
 from lake.config.loader import load
+from lake.core.sql import quoted
 from lake.refresh import changes
 from lake.refresh.edits import in_names
 from lake.relations.reading import Reading, WholeError
