@@ -1,4 +1,7 @@
-"""What lakejoin.yml may say, validated before Spark starts. No Spark here; `config_file` reads it."""
+"""The settings of lakejoin.yml, validated before Spark starts. No Spark here; `loader` reads the file.
+
+The text below a setting is its description in docs/reference/configuration.md (`make docs` generates that page).
+"""
 
 from __future__ import annotations
 
@@ -31,17 +34,25 @@ class _Strict(BaseModel):
 
 
 class TableConfig(_Strict):
-    """A source: `path` (relative ones start at root) or `name` in a catalog, its declared primary key, whether `lakejoin maintain`
-    compacts and vacuums it, too, and the Airflow asset (by URI or name) that an upstream DAG updates when it has written the table.
-    `fresh_seconds`: how old its newest change may be; `sensitive`: columns whose values are never shown."""
+    """A source table. Give either `path` or `name`."""
 
     path: str | None = None
+    """The folder of the Delta table: a path relative to `root`, an absolute path, or a URI."""
     name: str | None = None
+    """The name of the table in a catalog: `catalog.schema.table`."""
     primary_key: tuple[str, ...] = ()
+    """Columns that identify a row. Lakejoin derives the keys of views from it, and reports an error if the data
+    breaks it."""
     maintain: bool = False
+    """`lakejoin maintain` also compacts and vacuums this table. Without it, only the tables of views are maintained."""
     asset: str | None = None
+    """The Airflow asset (name or URI) that an upstream DAG updates when it has written the table. Lakejoin then does
+    not poll the table."""
     fresh_seconds: float | None = Field(default=None, gt=0)
+    """A check warns if the newest change of the table is older than this. Unset: any age is accepted."""
     sensitive: tuple[str, ...] = ()
+    """Columns whose values are never shown in samples, errors, reports or logs; also in views that have a column of
+    this name."""
 
     @field_validator("primary_key", "sensitive", mode="before")
     @classmethod
@@ -56,26 +67,29 @@ class TableConfig(_Strict):
 
 
 class ExpectationConfig(_Strict):
-    """An expectation of Great Expectations that a view has to meet: its `type` (expect_column_values_to_not_be_null, ...) and `kwargs`.
-    `on_failure`: only warn, or block: then a refresh whose rows don't meet it publishes nothing."""
+    """An expectation of Great Expectations that the rows of a view must meet."""
 
     type: str = Field(pattern=r"^(expect_\w+|unexpected_rows_expectation)$")
+    """The expectation, for example `expect_column_values_to_not_be_null`."""
     kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Its arguments, for example `{column: price, min_value: 0}`."""
     on_failure: Literal["block", "warn"] = "warn"
+    """`warn` reports a finding. `block` also stops the refresh: nothing is published."""
 
 
 class Limits(_Strict):
-    """From when on a check of a view fails.
-
-    `share`: the part of the keys that each check compares with the query, "1/64" for one of 64, another one each time; `thresholds`: by
-    class of differences between the paths, how many rows there may be (below 1: which share of the rows; null: any number);
-    `converge_seconds`: how long a difference may live; `retention_hours`: warn where changes are to be read for less long than that.
-    """
+    """The limits at which a check of a view fails."""
 
     share: str = Field(default="1/1", pattern=r"^1/[1-9]\d*$")
+    """The part of the keys that one check compares with the query: `1/1` all of them, `1/64` one of 64 parts, the
+    next part each time."""
     thresholds: dict[DifferenceClass, float | None] = Field(default_factory=dict)
+    """How many rows of a class of differences between the two paths are allowed: a number of rows; below 1, a share
+    of the rows; null, any number."""
     converge_seconds: float = Field(default=86_400, gt=0)
+    """How long the real-time table and the view may differ by the same change."""
     retention_hours: float = Field(default=48, ge=0)
+    """A check warns if unread changes stay readable for less time than this."""
 
     @property
     def parts(self) -> int:
@@ -84,37 +98,43 @@ class Limits(_Strict):
 
 
 class QualityConfig(Limits):
-    """The limits of all views, which a view's own `quality` overrides.
-
-    `results`: the folder of results and pages (default: beside the view tables); `volume_factor`: warn where a source has so many times
-    more or fewer rows than at its checks before; `webhook`: a URL that each finding is sent to when it opens, escalates or is resolved;
-    `url`: where the folder of results is served, for links to it.
-    """
+    """Limits for all views, and where results go. The `quality` of a view overrides `share`, `thresholds`, `converge_seconds` and
+    `retention_hours` for that view."""
 
     results: str | None = None
+    """The folder of results and pages. Default: `_lakejoin/quality` beside the view tables."""
     volume_factor: float = Field(default=2.0, gt=1)
+    """A check warns if a source has this many times more or fewer rows than at its earlier checks."""
     webhook: str | None = None
+    """A URL that receives a POST request for each finding that opens, escalates or is resolved."""
     url: str | None = None
+    """The address at which the folder of results is served, for links to it."""
 
 
 class CacheConfig(_Strict):
-    """How many keys of looked-up rows the real-time path keeps of each source: of the first that the query reads, and of the others."""
+    """The cache of looked-up rows on the real-time path."""
 
     enabled: bool = True
+    """Keep looked-up rows in memory between batches."""
     left_size: int = Field(default=10_000, ge=1)
+    """Keys that are cached of the first table that the query reads."""
     right_size: int = Field(default=10_000, ge=1)
+    """Keys that are cached of each other table."""
 
 
 class RealtimeConfig(_Strict):
-    """How a view's real-time path runs. `trigger_seconds`: from the start of a batch to the next one's, at least; `buffer_capacity`: rows
-    changed, and `max_files`: data files changed, that one batch takes, if they are of more than one commit; `attempts`: failures in a row
-    until the view has failed."""
+    """The real-time path of a view."""
 
     trigger_seconds: float = Field(default=1.0, ge=0, le=3600)
+    """The minimum time from the start of one batch to the start of the next."""
     buffer_capacity: int = Field(default=100_000, ge=1)
+    """Changed rows that one batch reads at most. One commit is always read whole."""
     max_files: int = Field(default=1_000, ge=1)
+    """Changed data files that one batch reads at most. One commit is always read whole."""
     attempts: int = Field(default=5, ge=1)
+    """Failures in a row after which the real-time path of the view stops with an error."""
     cache: CacheConfig = CacheConfig()
+    """The cache of looked-up rows; see the settings of `cache` below."""
 
 
 _NEEDED = {"delta.enabledeletionvectors": "true", "delta.appendonly": "false", "delta.columnmapping.mode": "name"}
@@ -122,28 +142,49 @@ _NEEDED = {"delta.enabledeletionvectors": "true", "delta.appendonly": "false", "
 
 
 class ViewConfig(_Strict):
-    """A view: one of `query`, `query_file` and `function`, what its table carries, and what its rows have to meet (`expectations`, or a
-    suite of Great Expectations in `expectations_file`)."""
+    """A view. Give exactly one of `query`, `query_file` and `function`."""
 
     query: str | None = None
+    """The query: one Spark SQL SELECT over the declared tables and views."""
     query_file: str | None = None
+    """A file that holds the query, relative to the configuration file."""
     function: str | None = None
+    """A Python function, `module:function`. It is called with DataFrames named as the tables, and returns a
+    DataFrame."""
     schedule: str | None = None
+    """A cron expression: the Airflow DAG refreshes the view at these times. Give either `schedule` or `refresh`."""
     refresh: Literal["changes"] | None = None
+    """`changes`: the Airflow DAG refreshes the view when one of its sources has a new version."""
     group: str | None = Field(default=None, pattern=r"^[\w.-]+$")
+    """Views of a group are refreshed by one DAG and one Spark application."""
     realtime: RealtimeConfig | None = None
+    """`true`, or settings (see `realtime` below): the view also has a real-time table, kept up to date by `lakejoin
+    realtime`."""
     description: str | None = None
+    """A text that is stored with the table of the view."""
     owner: str | None = None
+    """Who answers questions about the view; shown in findings and in Airflow."""
     tags: tuple[str, ...] = ()
+    """Tags of the view and of its DAG."""
     cluster_by: tuple[str, ...] = ()
+    """Columns by which the table of the view is clustered. Default: the key of the view."""
     properties: dict[str, str] = Field(default_factory=dict)
+    """Delta table properties of the table of the view."""
     on_definition_change: Literal["error", "rebuild"] = "error"
+    """What a refresh does if the definition has changed: `error` asks for `lakejoin rebuild`, `rebuild` does it."""
     refresh_mode: Literal["auto", "incremental"] = "auto"
+    """`auto`: a refresh may recompute the query if that is necessary or cheaper. `incremental`: it fails instead."""
     recompute_above: float = Field(1.0, ge=0)
+    """A refresh recomputes the query if the number of changed rows is more than this share of the rows of the tables.
+    An updated row counts twice."""
     expectations: tuple[ExpectationConfig, ...] = ()
+    """What the rows of the view must meet; see the settings of an expectation below."""
     expectations_file: str | None = None
+    """A suite of Great Expectations as JSON. An expectation with `meta: {on_failure: block}` blocks."""
     quality: Limits | None = None
+    """Limits of this view; see `quality` below."""
     sensitive: tuple[str, ...] = ()
+    """Columns whose values are never shown in samples, errors, reports or logs."""
 
     @field_validator("tags", "cluster_by", "sensitive", mode="before")
     @classmethod
@@ -189,49 +230,69 @@ class ViewConfig(_Strict):
 
 
 class AirflowConfig(_Strict):
-    """How the DAGs run.
-
-    `prefix` of the names of DAGs and assets; `conn_id`: the Spark connection; `submit`: what SparkSubmitOperator takes besides
-    (deploy_mode, executor_memory, ...); `pool`: bounds the Spark applications at a time; `runs`: where is kept what a run was pinned
-    at, and what came of it (default: beside the view tables); `retries`, the first after `retry_seconds`, each next one after twice as
-    long; `timeout_minutes` of one try; `start_date` and `catchup` of scheduled refreshes; `poll_seconds`: how often a table is looked
-    at; `check_after_refresh`: check each view after each refresh. When (cron; null: never) all views are checked (`quality`), their
-    tables maintained (`maintenance`), and the real-time paths looked after (`heartbeat`), which are behind where their latency is
-    more than `behind_seconds`. `on_finding`: module:function, called in the task with each finding that opens, escalates or is resolved.
-    """
+    """The Airflow DAGs."""
 
     prefix: str = Field(default="lakejoin", pattern=r"^[\w.-]+$")
+    """The prefix of the names of DAGs and assets."""
     conn_id: str = "spark_default"
+    """The Airflow connection to Spark."""
     pool: str = "lakejoin"
+    """The Airflow pool that limits how many Spark applications run at the same time."""
     runs: str | None = None
+    """The folder where runs store their pinned snapshot and their results. Default: `_lakejoin/runs` beside the view
+    tables."""
     submit: dict[str, Any] = Field(default_factory=dict)
+    """More arguments of SparkSubmitOperator: `{deploy_mode: cluster, executor_memory: 4g, num_executors: 4}`."""
     retries: int = Field(default=2, ge=0)
+    """How often a failed task is tried again."""
     retry_seconds: float = Field(default=60, ge=0)
+    """The wait before the first retry. It doubles with each further retry."""
     timeout_minutes: float = Field(default=360, gt=0)
+    """The time limit of one try of a task."""
     start_date: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    """The first date of scheduled refreshes."""
     catchup: bool = False
+    """Scheduled refreshes also run for the intervals between `start_date` and now."""
     poll_seconds: float = Field(default=10, gt=0)
+    """How often Airflow looks for a new version of a table (`refresh: changes`)."""
     check_after_refresh: bool = False
+    """Check each view after each refresh. A check costs about as much as the query."""
     quality: str | None = "0 4 * * *"
+    """When all views are checked: a cron expression; null: never."""
     maintenance: str | None = "0 3 * * *"
+    """When the tables are maintained: a cron expression; null: never."""
     heartbeat: str | None = "*/5 * * * *"
+    """When Airflow looks at the real-time paths: a cron expression; null: never."""
     behind_seconds: float = Field(default=300, gt=0)
+    """The heartbeat fails if the latency of a real-time path is higher than this."""
     on_finding: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """A Python function, `module:function`, that is called with each finding that opens, escalates or is resolved."""
 
 
 class Config(_Strict):
-    """The whole of lakejoin.yml, with one environment's overlay applied."""
+    """lakejoin.yml, with the overlay of one environment applied."""
 
     root: str = "."
+    """The folder or URI at which the relative paths of tables start. A relative `root` starts at the folder of the
+    configuration file."""
     target: str | None = None
+    """Where the tables of views live: a folder, a URI, or `catalog.schema`. Default: `views` below `root`."""
     spark: dict[str, str] = Field(default_factory=dict)
+    """Settings of the Spark session that Lakejoin makes, for example `{spark.driver.memory: 4g}`."""
     tables: dict[str, TableConfig] = Field(default_factory=dict)
+    """The source tables by name; see the settings of a table below."""
     views: dict[str, ViewConfig] = Field(default_factory=dict)
+    """The views by name; see the settings of a view below."""
     samples: Literal["off", "keys", "rows"] = "keys"
+    """How much of a row any output may show: nothing (`off`), the key columns (`keys`) or all columns (`rows`)."""
     quality: QualityConfig = QualityConfig()
+    """Checks of views; see the settings of `quality` below."""
     single_writer: bool = False
+    """Allow publishing to S3 without conditional writes. Only safe if nobody else writes the tables of views."""
     airflow: AirflowConfig = AirflowConfig()
+    """The Airflow DAGs; see the settings of `airflow` below."""
     directory: Path = Path(".")
+    """The folder of the configuration file. It is not a setting of the file."""
 
     @field_validator("spark", mode="before")
     @classmethod
