@@ -1,4 +1,4 @@
-"""Draw what benchmarks/results/ holds: `python -m benchmarks.plots realtime` for docs/realtime.md, `refresh` for docs/performance.md."""
+"""Draw the plots of the documentation from benchmarks/results/: `python -m benchmarks.plots realtime`, `refresh`."""
 
 from __future__ import annotations
 

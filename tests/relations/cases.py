@@ -1,4 +1,4 @@
-"""Tables, a change of them, and queries of every kind: what the law is tested on, and what docs/sql.md is made of."""
+"""Tables, a change of them, and queries of every kind: what the law is tested on, and what docs/reference/sql.md is made of."""
 
 from __future__ import annotations
 

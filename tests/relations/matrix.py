@@ -1,4 +1,4 @@
-"""docs/sql.md, the support matrix, from the queries that the law is tested on: `make docs`. Each law test checks its own line of it."""
+"""docs/reference/sql.md, from the queries that the law is tested on: `make docs`. Each law test checks its own line of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conftest import QUICK
 from tests.relations.cases import QUERIES, SCHEMAS, SECTIONS
 from tests.relations.laws import View
 
-DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "sql.md"
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "reference" / "sql.md"
 _ROW_BY_ROW = ("Source", "Project", "Filter", "Sort")
 _HEAD = f"""# SQL: what is incremental
 

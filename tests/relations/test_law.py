@@ -54,7 +54,7 @@ def test_law_holds_whichever_tables_moved_for_many_changes_and_down_to_empty_tab
         view.assert_law(BEFORE, {**BEFORE, table: AFTER[table]})
     view.assert_law(AFTER, BEFORE, local_limit=0)  # changes too many to be local
     view.assert_law(AFTER, EMPTY)
-    assert line(name, view) in DOCUMENT.read_text().splitlines(), "docs/sql.md is stale: make docs"
+    assert line(name, view) in DOCUMENT.read_text().splitlines(), "docs/reference/sql.md is stale: make docs"
 
 
 @pytest.mark.parametrize("name", [*SCOPED, *UNSCOPED])
