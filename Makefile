@@ -36,8 +36,11 @@ test-fast: $(VENV)/.development ## Run the fast tier: no kills, fuzzing, Airflow
 fuzz: $(VENV)/.development ## Random queries and histories against Spark from scratch (SECONDS, SEED)
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED)
 
-docs: $(VENV)/.development ## Write docs/sql.md anew from the tests
+docs: $(VENV)/.development ## Generate the reference pages and build the documentation in .site
+	$(BIN)/python -m docs.generate
 	$(BIN)/python -m tests.relations.matrix
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "Open .site/index.html"
 
 lint: $(VENV)/.development ## Ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

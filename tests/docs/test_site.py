@@ -1,0 +1,48 @@
+"""The documentation builds without a broken link, opens without a network, and its generated pages are up to date."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lake.errors
+from docs.generate.pages import PAGES, REFERENCE
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built documentation; a warning, such as one about a broken link, fails the build."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_built(site: Path) -> None:
+    for page in DOCS.rglob("*.md"):
+        assert (site / page.relative_to(DOCS).with_suffix(".html")).exists(), page
+
+
+def test_no_page_loads_anything_from_a_network(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)", page.read_text())
+        assert loaded == [], page
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    assert (REFERENCE / name).read_text() == PAGES[name](), f"docs/reference/{name} is stale: run make docs"
+
+
+def test_each_kind_of_error_has_its_section() -> None:
+    sections = set(re.findall(r"^## (\w+Error)$", (DOCS / "how-to" / "errors.md").read_text(), re.MULTILINE))
+    kinds = {name for name, kind in vars(lake.errors).items() if isinstance(kind, type) and issubclass(kind, lake.errors.LakeError)}
+    assert kinds - {"LakeError"} == sections
