@@ -9,6 +9,7 @@ from rich.table import Table
 
 from lake import Lakehouse
 from lake.core.results import RefreshResult
+from lake.quality import check
 from lake.quality.report import report
 
 
@@ -52,7 +53,7 @@ class Rounds:
     def _report(self) -> None:
         """Check the view and write the report, which says what each refresh did."""
         with self.console.status(f"checking {self.view}, and writing the report"):
-            found = self.lake.check(self.view)
+            found = check(self.lake, self.view)
             place = Path(self.lake.config.root_path) / "report.html"
             place.write_text(report(self.lake, [self.view]), encoding="utf-8")
         wrong = len(found.open)

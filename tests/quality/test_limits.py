@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lake.errors import ExpiredError
+from lake.quality import check
 from lake.quality.results import Measure
 from tests.lakes import TestLake
 
@@ -23,7 +24,7 @@ def sales(lake: TestLake) -> TestLake:
 
 def measured(lake: TestLake, subject: str) -> Measure:
     """What a check of everything says of one thing."""
-    (found,) = [m for m in lake.open.check("v").measures if m.subject == subject]
+    (found,) = [m for m in check(lake.open, "v").measures if m.subject == subject]
     return found
 
 
@@ -75,7 +76,7 @@ def test_changes_that_can_be_gone_fail_before_they_are_asked_for(sales: TestLake
     assert measured(sales, "changes of s readable for").status == "passed"
     kept = "'delta.logRetentionDuration' = 'interval 1 second', 'delta.deletedFileRetentionDuration' = 'interval 1 second'"
     sales.sql(f"ALTER TABLE {{s}} SET TBLPROPERTIES ({kept})", "UPDATE {s} SET x = 11 WHERE id = 1")
-    found = sales.open.check("v")
+    found = check(sales.open, "v")
     (gone,) = [m for m in found.measures if m.subject == "changes of s readable for"]
     assert (gone.status, gone.severity, gone.command) == ("failed", "critical", "lakejoin rebuild v")
     assert gone.finding in {f.id for f in found.open}
@@ -162,7 +163,7 @@ def test_changes_whose_files_are_gone_before_they_were_read_are_found(sales: Tes
     gone = set(Path(sales.path("s"), folder).glob("*.parquet")) - before
     for file in gone:
         file.unlink()
-    found = sales.open.check("v")
+    found = check(sales.open, "v")
     (said,) = [m for m in found.measures if m.subject == "changes that views have still to read"]
     assert (said.severity, said.command) == ("critical", "lakejoin rebuild v")
     try:
@@ -179,5 +180,5 @@ def test_a_source_is_owned_by_those_whose_views_read_it(sales: TestLake) -> None
     for name, owner in (("v", "ann"), ("w", "bob"), ("x", "ann"), ("y", None)):
         sales.view(name, sales.views["v"]["query"], owner=owner)
     sales.sql("INSERT INTO {s} VALUES (1, 10)")
-    found = {f.subject: f.owner for f in sales.open.check("v").open}
+    found = {f.subject: f.owner for f in check(sales.open, "v").open}
     assert found["key unique"] == "ann, bob"

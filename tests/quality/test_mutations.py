@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from lake.errors import InternalError
+from lake.quality import check
 from lake.relations.base import Relation
 from lake.relations.joins import InnerJoin, Join
 from lake.relations.reading import Changes, Reading
@@ -108,8 +109,8 @@ def test_a_broken_algebra_is_refused_or_found_by_the_exactness_check(
         except InternalError:  # the algebra's own checks were first
             assert multiset(lake.open.read("v")) == published
             return
-    found = lake.open.check("v")
+    found = check(lake.open, "v")
     assert [f.check for f in found.open] == ["exactness"]
     assert found.exit_code == 1
     lake.open.rebuild("v")
-    assert lake.open.check("v").exit_code == 0
+    assert check(lake.open, "v").exit_code == 0

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
+from lake.quality import check
 from lake.quality.plots import hit_rates
 from lake.quality.report import report
 from lake.views.table import Publication
@@ -54,7 +55,7 @@ def _differing(lake: TestLake) -> None:
     lake.refresh("v")
     with lake.as_if_published("v", "eventual"):
         lake.spark.sql(f"UPDATE delta.`{lake.path('views')}/v__realtime` SET s = '<b>wrong</b>' WHERE id = 1")
-    lake.open.check("v")
+    check(lake.open, "v")
 
 
 def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> None:
