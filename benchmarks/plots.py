@@ -1,4 +1,5 @@
-"""Draw the plots of the documentation from benchmarks/results/: `python -m benchmarks.plots realtime`, `refresh`."""
+"""Draw the plots of docs/ from benchmarks/results/: `python -m benchmarks.plots realtime`, `refresh`,
+`readme`."""
 
 from __future__ import annotations
 
@@ -106,7 +107,15 @@ def of_refresh(found: Mapping[str, Any]) -> list[alt.Chart]:
     ]
 
 
-_OF = {"realtime": of_realtime, "refresh": of_refresh}
+def of_readme(found: Mapping[str, Any]) -> list[alt.Chart]:
+    """One chart of refresh.json for the README: q20 over the most bids."""
+    size = max((size for size in found["sizes"].values() if "q20" in size["views"]), key=lambda size: int(size["bids"]))
+    cases = [case for case in size["views"]["q20"]["cases"] if case["kind"] != "catching up"]
+    return [costs("q20", size["bids"], cases).properties(width=2 * _WIDTH, height=_HEIGHT + 60)]
+
+
+_OF = {"realtime": of_realtime, "refresh": of_refresh, "readme": of_readme}
+_RESULTS = {"readme": "refresh"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -116,7 +125,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, help="instead of benchmarks/results/NAME.json")
     parser.add_argument("--out", type=Path, help="instead of docs/images/NAME.svg")
     options = parser.parse_args(arguments)
-    results, out = options.results or RESULTS / f"{options.name}.json", options.out or IMAGES / f"{options.name}.svg"
+    results = options.results or RESULTS / f"{_RESULTS.get(options.name, options.name)}.json"
+    out = options.out or IMAGES / f"{options.name}.svg"
     out.parent.mkdir(exist_ok=True)
     charts = alt.concat(*_OF[options.name](json.loads(results.read_text())), columns=2, background="white")
     charts.resolve_scale(color="independent").save(str(out))
