@@ -57,7 +57,8 @@ environments:
   prod: {root: "s3a://lake", target: main.views}
 ```
 
-- `${VARIABLE}` is replaced by an environment variable. A missing variable is an error. Keep secrets there, not in the file.
+- `${VARIABLE}` is replaced by an environment variable. A missing variable is an error. Keep secrets there, not in the
+  file.
 - `environments.NAME` holds settings that replace those of the file when you give `--env NAME` (or `LAKEJOIN_ENV`).
 - `include: views/*.yml` reads more views from other files. Such a file holds views by name, as `views:` does.
 - A list with one item may be written as the item: `primary_key: id`.

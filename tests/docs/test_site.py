@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from docs.generate.pages import PAGES, REFERENCE
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
+PAGES_TO_READ = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +48,15 @@ def test_each_kind_of_error_has_its_section() -> None:
     sections = set(re.findall(r"^## (\w+Error)$", (DOCS / "how-to" / "errors.md").read_text(), re.MULTILINE))
     kinds = {name for name, kind in vars(lake.errors).items() if isinstance(kind, type) and issubclass(kind, lake.errors.LakeError)}
     assert kinds - {"LakeError"} == sections
+
+
+@pytest.mark.parametrize("page", PAGES_TO_READ, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_are_short(page: Path) -> None:
+    assert [line for line in _prose(page.read_text()) if len(line) > 120] == []
+
+
+def _prose(text: str) -> Iterator[str]:
+    """Lines that a person reads as text: no tables, and no line that is one long link or command."""
+    for line in text.splitlines():
+        if not line.lstrip().startswith("|") and " " in line.strip():
+            yield line
