@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from airflow.sdk import AssetAlias, BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from lake.airflow.answers import answer_of
+from lake.airflow.private_settings import properties_file
 from lake.airflow.settings import Deployment
 from lake.config.models import run_file
 from lake.spark.preflight import AT_START, jars
@@ -42,7 +44,7 @@ class LakejoinOperator(SparkSubmitOperator):
     def __init__(self, *, deployment: Deployment, command: Iterable[str] = (), **kwargs: Any) -> None:
         self.deployment, self.command = deployment, list(command)
         settings = deployment.config.airflow
-        conf = {**AT_START, **deployment.config.spark, **settings.submit.get("conf", {})}
+        conf = {**AT_START, **deployment.public_conf}
         submit = {"application": JOB, "name": "lakejoin", "env_vars": deployment.env_vars, **settings.submit, "conf": conf}
         super().__init__(conn_id=settings.conn_id, pool=settings.pool, **{**submit, **kwargs})
 
@@ -53,7 +55,8 @@ class LakejoinOperator(SparkSubmitOperator):
         self.with_delta()
         before, failure = answer_of(self.deployment.config.runs_path, run), None
         try:
-            super().execute(context)
+            with self.private_settings():
+                super().execute(context)
         except AirflowException as error:
             failure = error
         told = answer_of(self.deployment.config.runs_path, run)
@@ -62,6 +65,16 @@ class LakejoinOperator(SparkSubmitOperator):
         if failure is not None:
             self.failed(context, failure, answer)
         return answer
+
+    @contextmanager
+    def private_settings(self) -> Iterator[None]:
+        """Within it, spark-submit is given the settings that nobody else may see, through a file."""
+        with properties_file(self.deployment.private_conf, self.properties_file) as file:
+            shown, self.properties_file = self.properties_file, file
+            try:
+                yield
+            finally:
+                self.properties_file = shown
 
     def with_delta(self) -> None:
         """Delta's jars where they were resolved at set-up, for a driver on this machine; else its coordinates, for Spark's own resolver."""

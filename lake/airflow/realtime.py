@@ -20,7 +20,6 @@ from lake.airflow.settings import Deployment
 from lake.core.kinds import SUFFIXES
 
 _NOT_WAITED_FOR = {"spark.yarn.submit.waitAppCompletion": "false", "spark.kubernetes.submission.waitAppCompletion": "false"}
-_STARTS_WITHIN = 180.0
 _POLL = 2.0
 
 
@@ -38,15 +37,20 @@ class StartRealtime(LakejoinOperator):
         self.application_args = [*self.deployment.options, *self.command]
         self.conf = {**(self.conf or {}), **_NOT_WAITED_FOR}
         self.with_delta()
+        with self.private_settings():
+            return self._start()
+
+    def _start(self) -> dict[str, Any] | None:
+        """Start the application, and wait until it runs: it needs the file of private settings until then."""
         hook = self._get_hook()
         if self.deployment.in_cluster:
             hook.submit(self.application)
             return None
         log = Path(conf.get_mandatory_value("logging", "base_log_folder")) / f"{self.deployment.dag_id('realtime')}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
+        command = hook._build_spark_submit_command(self.application)  # the command that the hook would run and wait for
+        env = {**os.environ, **self.deployment.env_vars}
         with log.open("w") as out:
-            command = hook._build_spark_submit_command(self.application)  # what the hook would run, and wait for
-            env = {**os.environ, **self.deployment.env_vars}
             process = subprocess.Popen(
                 command, env=env, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
             )
@@ -57,9 +61,9 @@ class StartRealtime(LakejoinOperator):
         return any(dead(self.deployment, dict(_signs(self.deployment))))
 
     def _until_running(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        started = time.monotonic()
+        """Wait while the application starts: it may have to build tables first. Airflow's `execution_timeout` limits the wait."""
         while self._some_dead():
-            if process.poll() is not None or time.monotonic() - started > _STARTS_WITHIN:
+            if process.poll() is not None:
                 raise AirflowException(f"The real-time paths did not start. The end of {log}:\n{log.read_text()[-2000:]}")
             time.sleep(_POLL)
 
