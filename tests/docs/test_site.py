@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 import lake.errors
 from docs.generate.pages import PAGES, REFERENCE
@@ -37,6 +39,23 @@ def test_no_page_loads_anything_from_a_network(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)", page.read_text())
         assert loaded == [], page
+
+
+def test_search_works_from_files_without_a_network(site: Path) -> None:
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("there is no chromium here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "how-to" / "errors.html").as_uri())
+        page.click("input.md-search__input")
+        page.keyboard.type("vacuum")
+        page.wait_for_selector(".md-search-result__item")
+        browser.close()
+    assert [url for url in asked if url.startswith("http")] == []
 
 
 @pytest.mark.parametrize("name", PAGES)
