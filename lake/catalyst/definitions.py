@@ -1,8 +1,7 @@
-"""A view's query as a plan: parsed, analysed and optimised over placeholders, searched and put in normal form."""
+"""A view's query as a plan: parsed, analysed and optimised over placeholders, and searched."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame
@@ -10,11 +9,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION, QUERY_PLAN, SESSION
-from lake.catalyst.running import Running
+from lake.catalyst.normal_form import NormalForms
 from lake.spark.jvm.gateway import Java
 
-_SOURCE = "LogicalRDD"
-"""What a placeholder is in a plan."""
 _PLACEHOLDER = "LAKEJOIN_PLACEHOLDER: the rows of a source were asked for while its view was being defined"
 
 # Rules that would merge subqueries into structs, or spread one LIMIT or rank over several nodes; Spark applies them again
@@ -36,7 +33,7 @@ DEFINITION_SETTINGS = {
 }
 
 
-class Catalyst(Running):
+class Catalyst(NormalForms):
     """Catalyst as seen from one session; every view has a session of its own, cloned from the caller's."""
 
     def placeholder(self, name: str, schema: StructType) -> DataFrame:
@@ -99,43 +96,6 @@ class Catalyst(Running):
             if random and all(child.deterministic() for child in self.list(java.children())):
                 found.add(str(java.prettyName()))
         return sorted(found)
-
-    def normal_form(self, plan: Java) -> str:
-        """The plan as text: ids numbered by first appearance, sources by name with the columns that are used of them, at last the columns
-        that go by their places (of unions, of subqueries, of the result) and the values that are written in it.
-
-        A column that a source gained since, and that is not used, leaves it as it was.
-        """
-        census = self.census(plan)
-        columns = [(self.source_of(java), a) for kind, java in census if kind == _SOURCE for a in self.list(java.output())]
-        names = {str(a.exprId().id()): (source, str(a.name()).lower().replace("#", "%23")) for source, a in columns}
-        text = str(self._plans.escaped(plan).treeString())
-        lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in text.splitlines()]
-        for kind, java in census:
-            if kind == "Union":
-                lines.append(f"union of {'; '.join(map(self._places, self.list(java.children())))}")
-            elif self.is_a(java, PLAN_EXPRESSION):
-                lines.append(f"subquery gives {self._places(java.plan())}")
-        lines.append(f"gives {self._places(plan)}")
-        used = {i for line in lines if not line.startswith(_SOURCE) for i in re.findall(r"#(\d+)", line)}
-        kept: list[str] = []
-        for line in lines:
-            ids = [i for i in re.findall(r"#(\d+)L?", line) if i in names]
-            if line.startswith(_SOURCE) and ids:
-                line = f"source {names[ids[0]][0]} " + " ".join(f"{names[i][1]}#{i}" for i in ids if i in used)
-            if not re.fullmatch(r"Project \[[^()]*\]", line) or " AS " in line:
-                kept.append(line)  # another one only leaves out columns
-        numbers: dict[str, str] = {}
-        values = [f"{kind} {java.dataType().json()} {self._plans.bits(java)}" for kind, java in self._literals(census)]
-        values += [f"{kind} {self._plans.bits(java)}" for kind, java in census if kind in ("InSet", "LocalRelation")]
-        return "\n".join([re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), "\n".join(kept)), *values])
-
-    def _literals(self, census: Sequence[tuple[str, Java]]) -> list[tuple[str, Java]]:
-        """The literals among these, without what functions carry with them as objects, which the text names."""
-        return [(kind, java) for kind, java in census if kind == "Literal" and str(java.dataType().typeName()) != "object"]
-
-    def _places(self, plan: Java) -> str:
-        return " ".join(f"#{a.exprId().id()}" for a in self.list(plan.output()))
 
     def mark_sessions(self, analysed: Java, optimised: Java) -> None:
         """Remember which columns of the optimised plan Spark marks as session windows; it may have lost the name, not the mark."""

@@ -19,7 +19,7 @@ class Running(Trees):
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark)
-        self._session, self._plans = spark._jsparkSession, self._jvm.own_plans
+        self._session, self._plans, self._normal = spark._jsparkSession, self._jvm.own_plans, self._jvm.own_normal
         self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
 
     def run(self, node: Node, frames: Sequence[DataFrame], values: Mapping[int, Java] | None = None) -> DataFrame:

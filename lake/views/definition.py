@@ -147,7 +147,7 @@ def _defined(
     _refuse_nondeterministic(name, catalyst, plan, census, "" if view.function else query_text(view, config))
     sources = _sources(name, catalyst, census, list(schemas))
     columns = _columns(name, catalyst.schema_of(plan), [a.exprId().id() for a in catalyst.list(optimised.output())])
-    normal = catalyst.normal_form(optimised)
+    normal = catalyst.normal_form(plan)
     primary_keys = {t: keys[t] for t in sources}
     _check_primary_keys(primary_keys, schemas)
     catalyst.mark_sessions(plan, optimised)

@@ -56,6 +56,11 @@ class Jvm:
         return self.own("Changes")
 
     @cached_property
+    def own_normal(self) -> Java:
+        """Analysed plans without what can't change their rows."""
+        return self.own("Normal")
+
+    @cached_property
     def own_vectors(self) -> Java:
         """Deletion vectors."""
         return self.own("Vectors")
