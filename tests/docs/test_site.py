@@ -79,3 +79,16 @@ def _prose(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if not line.lstrip().startswith("|") and " " in line.strip():
             yield line
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES_TO_READ if page.parent == ROOT], ids=lambda page: page.name)
+def test_links_of_pages_outside_the_site_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+    assert links
+    assert [link for link in links if not link.startswith("https:") and not (ROOT / link).exists()] == []
+
+
+def test_each_decision_is_in_the_index() -> None:
+    decisions = DOCS / "decisions"
+    listed = re.findall(r"\]\((\d{4}[^)]*)\)", (decisions / "index.md").read_text())
+    assert sorted(listed) == sorted(page.name for page in decisions.glob("0*.md"))
