@@ -11,6 +11,7 @@ from docs.generate.text import paragraphs
 from lake import open_lake
 from lake.core import results
 from lake.lakehouse import Lakehouse
+from lake.quality import check
 
 VERBS = (
     "refresh",
@@ -61,6 +62,7 @@ def page() -> str:
     parts = [_HEAD, "## Open", "", *_function("open_lake", open_lake), "## Verbs", ""]
     for verb in VERBS:
         parts += _function(verb, getattr(Lakehouse, verb), "lake.")
+    parts += ["## Checks", "", "```python", "from lake.quality import check", "```", "", *_function("check", check)]
     parts += ["## Results", ""]
     for result in RESULTS:
         names = ", ".join(f"`{field.name}`" for field in fields(result))
@@ -83,7 +85,8 @@ def _function(name: str, function: Callable[..., Any], owner: str = "") -> Itera
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    text = f"{parameter.name}: {parameter.annotation}"
+    star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+    text = f"{star}{parameter.name}: {parameter.annotation}"
     if parameter.default is parameter.empty:
         return text
     return f"{text} = {'...' if callable(parameter.default) else repr(parameter.default)}"
