@@ -36,10 +36,12 @@ from lake.core.results import (
     SourceStatus,
 )
 from lake.core.stamp import Stamp
-from lake.delta.log import Pinned
-from lake.delta.retention import changes_gone, file_gone, is_of_a_file_gone
+from lake.delta.identity import check_same
+from lake.delta.pinned import Pinned
+from lake.delta.retention import changed_last, changes_gone, changes_kept, expires_in, feed_gap, file_gone, is_of_a_file_gone
 from lake.delta.sidecar import Folder
-from lake.delta.tables import Table, changed_last, changes_kept, check_same, expires_in, feed_gap, reason, way_of
+from lake.delta.sources import way_of
+from lake.delta.tables import Table, reason
 from lake.errors import ConfigError, ExpiredError, InternalError, KeyViolationError, LakeError, QueryError, SourceError, TargetError
 from lake.operations import agreement, backfill, maintenance, verify
 from lake.operations.verify import Share

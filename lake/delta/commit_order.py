@@ -9,7 +9,8 @@ from heapq import merge
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from lake.delta.log import Commit, Pinned
+from lake.delta.actions import Commit
+from lake.delta.pinned import Pinned
 from lake.delta.tables import expired
 
 _ROW = 64

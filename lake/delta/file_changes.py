@@ -17,7 +17,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from lake.delta.log import Commit, FileAction, Log, Pinned
+from lake.delta.actions import Commit, FileAction
+from lake.delta.log import Log
+from lake.delta.pinned import Pinned
 from lake.spark import zset
 from lake.spark.jvm.gateway import Java
 

@@ -1,18 +1,24 @@
-"""Whether a table's versions can still be read: their data files are there until a VACUUM, their commits until the log is cleaned up."""
+"""Whether, and how long, a table's versions can be read: VACUUM removes their data files, log clean-up their commits."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from urllib.parse import urlparse
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from lake.delta.file_changes import moved
-from lake.delta.log import Pinned
+from lake.delta.file_changes import moved, rows_of_feed
+from lake.delta.pinned import Pinned
 from lake.delta.sidecar import names_below
-from lake.delta.tables import Table, by_files, expired, reason
+from lake.delta.sources import by_files
+from lake.delta.tables import Table, expired, reason
 from lake.errors import ExpiredError
+
+_DAY = timedelta(days=1)
+_BACK = (1, 10, 100)
+"""How many commits back the newest commit that changes rows is searched, in steps."""
 
 
 def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collection[int]) -> None:
@@ -99,3 +105,69 @@ def _refuse(table: Table, version: int, missing: Collection[str]) -> None:
             f"{table} version {version} can no longer be read: {len(missing)} of its files are gone, {next(iter(missing))} for one "
             "(VACUUM removed them, if nobody else did). Nothing was made. Begin after it."
         )
+
+
+def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:
+    """How long until the commits since+1.. may be cleaned from the log (or vacuumed); None where nothing is waiting."""
+    until = pinned.version.number
+    if since >= until:
+        return None
+    committed = committed_after(pinned, since)
+    if committed is None:
+        return timedelta(0)
+    return committed + changes_kept(pinned) - now
+
+
+def changes_kept(pinned: Pinned) -> timedelta:
+    """How long a change stays readable: until its commit may be cleaned from the log, or its files vacuumed."""
+    return min(_duration(pinned.properties, "delta.logRetentionDuration", 30), files_kept(pinned.properties))
+
+
+def feed_gap(pinned: Pinned, since: int) -> str:
+    """Why the change data feed can't be read for the commits since+1.. up to the pinned one; empty where it can, or none is waiting."""
+    if since >= pinned.version.number:
+        return ""
+    try:
+        rows_of_feed(pinned, since, [])
+    except (PySparkException, Py4JJavaError) as error:
+        return reason(error)
+    return ""
+
+
+def committed_after(pinned: Pinned, since: int) -> datetime | None:
+    """When the first commit after version `since` was made, None where it is no longer in the log."""
+    try:
+        first = next(iter(pinned.log.commits(since, since + 1)))
+    except (PySparkException, Py4JJavaError):
+        return None
+    return first.time
+
+
+def changed_last(pinned: Pinned) -> datetime:
+    """When the newest commit that changes rows was made (OPTIMIZE does not); where none of those looked at does: the oldest of them."""
+    until, found = pinned.version.number, pinned.time
+    for back in _BACK:
+        try:
+            commits = list(pinned.log.commits(max(-1, until - back), until))
+        except (PySparkException, Py4JJavaError):  # the log does not reach back so far
+            break
+        changing = [commit for commit in commits if commit.changes_data]
+        if changing:
+            return changing[-1].time
+        found = commits[0].time
+    return found
+
+
+def files_kept(properties: Mapping[str, str]) -> timedelta:
+    """How long a vacuum keeps the files of old versions."""
+    return _duration(properties, "delta.deletedFileRetentionDuration", 7)
+
+
+def _duration(properties: Mapping[str, str], name: str, days: int) -> timedelta:
+    """A Delta interval property such as `interval 30 days`; months and years never stand in one."""
+    words = properties.get(name, f"interval {days} days").lower().replace("interval", "").split()
+    units = {"week": 7 * _DAY, "day": _DAY, "hour": _DAY / 24, "minute": _DAY / 1440, "second": _DAY / 86400}
+    total = timedelta()
+    for amount, unit in zip(words[::2], words[1::2], strict=False):
+        total += float(amount) * units.get(unit.rstrip("s"), timedelta())
+    return total

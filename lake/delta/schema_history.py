@@ -29,7 +29,8 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from lake.delta.log import Pinned, physical_name, schema_of
+from lake.delta.listing import physical_name
+from lake.delta.pinned import Pinned, schema_of
 
 
 def redefined(pinned: Pinned, since: int) -> bool:

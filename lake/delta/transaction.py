@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lake.config.models import HIDDEN_PREFIX
-from lake.delta.log import MOST_NAMES, Pinned
+from lake.delta.listing import MOST_NAMES
+from lake.delta.pinned import Pinned
 from lake.spark.jvm.gateway import Java, active
 from lake.spark.session import settings
 
@@ -49,7 +50,7 @@ class Transaction:
 
     def delete(self, positions: DataFrame, local: bool) -> int:
         """Delete rows by file and position (`with_positions`; `local`: few, on the driver); returns how many there were."""
-        files = self._pinned.listed if local else None
+        files = self._pinned.listing.listed if local else None
         if files is not None:
             return int(self._jvm.own_vectors.delete(self._session, self._log.java, files, positions._jdf, self._actions))
         with active(self._jvm, self._session):
@@ -65,7 +66,7 @@ class Transaction:
 
     def rewrite(self, paths: Collection[str]) -> None:
         """Write the rows of some of the table's data files (FileAction.path) again, into one; no row changes."""
-        files = self._pinned.files_at(paths)
+        files = self._pinned.listing.files_at(paths)
         rows = self._pinned.rows_of(files).coalesce(1)
         with active(self._jvm, self._session):
             self._jvm.own_files.rewrite(self._java, rows._jdf, self._scala.seq(files), self._actions)
@@ -98,7 +99,7 @@ class Transaction:
     def _touched(self, positions: DataFrame) -> list[Java]:
         """Delta's own records of the files that some rows lie in, each with its new deletion vector."""
         names = positions.select(F.substring_index(FILE, "/", -1)).distinct().limit(MOST_NAMES + 1)
-        files = self._scala.seq(self._pinned.files_named({row[0] for row in names.collect()}))
+        files = self._scala.seq(self._pinned.listing.files_named({row[0] for row in names.collect()}))
         generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
         everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
         columns = [self._scala.some(_java(F.col(c))) for c in (FILE, POSITION)]

@@ -18,7 +18,8 @@ from lake.core.results import BackfillStep, RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
 from lake.delta.commit_order import SourceCommit, in_order
-from lake.delta.log import Log, Pinned
+from lake.delta.log import Log
+from lake.delta.pinned import Pinned
 from lake.delta.retention import gone, refuse_unreadable
 from lake.delta.tables import Table, pin_at
 from lake.errors import ConfigError, DefinitionChangedError, TargetError

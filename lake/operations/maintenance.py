@@ -21,9 +21,11 @@ from pyspark.sql import SparkSession
 from lake.config.models import FORGOTTEN_AFTER
 from lake.core.results import Maintained, SourceStatus
 from lake.core.stamp import Stamp
-from lake.delta.log import Log, Pinned
+from lake.delta.log import Log
+from lake.delta.pinned import Pinned
+from lake.delta.retention import committed_after, files_kept
 from lake.delta.sidecar import Folder, names_below
-from lake.delta.tables import Table, committed_after, files_kept, reason
+from lake.delta.tables import Table, reason
 from lake.errors import DefinitionError, LakeError, SourceError, TargetError
 from lake.spark.session import vacuuming
 from lake.views.inputs import ViewPath

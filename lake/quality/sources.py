@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from lake import Lakehouse
 from lake.core.redaction import Samples
 from lake.core.sql import quoted
-from lake.delta.log import Pinned
+from lake.delta.pinned import Pinned
 from lake.errors import LakeError, QueryError
 from lake.quality.results import Measure, Row
 

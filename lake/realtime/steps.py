@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from lake.core.snapshots import Snapshot
 from lake.delta.commit_order import SourceCommit, in_order
-from lake.delta.log import Pinned
+from lake.delta.pinned import Pinned
 
 
 @dataclass

@@ -17,7 +17,9 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from lake.core.stamp import Stamp
-from lake.delta.log import FileAction, Log, Pinned
+from lake.delta.actions import FileAction
+from lake.delta.log import Log
+from lake.delta.pinned import Pinned
 from lake.delta.transaction import Transaction
 from lake.spark.session import settings, vacuuming
 from lake.views.table import app_id

@@ -19,7 +19,7 @@ from pyspark.sql.window import Window
 from lake.config.models import HIDDEN_PREFIX
 from lake.core.snapshots import Version
 from lake.core.sql import quoted
-from lake.delta.log import Pinned
+from lake.delta.pinned import Pinned
 from lake.delta.transaction import FILE, POSITION, with_positions
 from lake.errors import InternalError, KeyViolationError
 from lake.relations.reading import Changes, Reading

@@ -18,7 +18,9 @@ from pyspark.sql.types import StructType
 from lake.core.phases import phase
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
-from lake.delta.log import CHAR_TYPE, Log, Pinned
+from lake.delta.listing import CHAR_TYPE
+from lake.delta.log import Log
+from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, reason
 from lake.delta.transaction import FILE, POSITION, Transaction, with_positions
 from lake.errors import ConcurrencyError, InternalError, TargetError

@@ -21,8 +21,10 @@ from lake.core.plan import RefreshPlan, check_fingerprint, differing, plan
 from lake.core.results import RefreshResult
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
-from lake.delta.log import Pinned
-from lake.delta.tables import PinnedSources, Table, check_history, check_identity, marked, snapshot_of
+from lake.delta.identity import check_history, check_identity, marked
+from lake.delta.pinned import Pinned
+from lake.delta.sources import PinnedSources
+from lake.delta.tables import Table, snapshot_of
 from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
 from lake.refresh import changes, publish
 from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset

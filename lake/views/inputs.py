@@ -18,7 +18,7 @@ from lake.config.models import HIDDEN_PREFIX, Config
 from lake.core.kinds import SUFFIXES, PathKind
 from lake.core.phases import phase
 from lake.core.snapshots import Snapshot, Version
-from lake.delta.log import Pinned
+from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, pin_at
 from lake.errors import ConfigError, DefinitionError, SourceError
 from lake.views.table import KEY, Published, published

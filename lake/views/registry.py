@@ -19,8 +19,9 @@ from lake.core.phases import phase
 from lake.core.plan import check_fingerprint, differing
 from lake.core.redaction import Samples
 from lake.core.stamp import Stamp
+from lake.delta.identity import check_same
 from lake.delta.log import Log
-from lake.delta.tables import Table, check_same, pin_at
+from lake.delta.tables import Table, pin_at
 from lake.errors import LakeError, TargetError
 from lake.relations.lookup_cache import Cache
 from lake.spark.jvm.gateway import active, jvm_of

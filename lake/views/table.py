@@ -18,8 +18,10 @@ from lake.config.models import HIDDEN_PREFIX, ViewConfig
 from lake.core.phases import phase
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
+from lake.delta.actions import Commit
 from lake.delta.file_changes import rows_of_feed
-from lake.delta.log import Commit, Log, Pinned
+from lake.delta.log import Log
+from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, reason
 from lake.errors import ConfigError, TargetError
 from lake.spark.zset import WEIGHT

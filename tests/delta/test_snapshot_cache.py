@@ -14,7 +14,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from lake.delta.log import Log, Pinned
+from lake.delta.log import Log
+from lake.delta.pinned import Pinned
 from tests.lakes import TestLake, multiset
 
 
@@ -28,7 +29,7 @@ def made(path: Path) -> str:
 
 
 def derived(pinned: Pinned) -> bool:
-    return bool(pinned.snapshot.checksumOpt().isDefined()) and pinned._noted is not None
+    return bool(pinned.snapshot.checksumOpt().isDefined()) and pinned.listing._noted is not None
 
 
 def assert_same(spark: SparkSession, path: str, pinned: Pinned) -> None:
@@ -39,7 +40,7 @@ def assert_same(spark: SparkSession, path: str, pinned: Pinned) -> None:
     assert pinned.version.number == theirs.version()
     assert pinned.version.table_id == str(replayed.metadata().id())
     assert (pinned.files, pinned.bytes) == (len(files), int(replayed.sizeInBytes()))
-    assert sorted(add["path"] for add in pinned._listed[1]) == files
+    assert sorted(add["path"] for add in pinned.listing._listed[1]) == files
     assert str(pinned.snapshot.schema().json()) == str(replayed.schema().json())
     assert multiset(pinned.rows_among({})) == Counter((r["id"], r["x"]) for r in theirs.to_pyarrow_table().to_pylist())
 
@@ -78,7 +79,7 @@ def test_a_version_that_others_wrote_is_found_without_a_job(spark: SparkSession,
     spark.sparkContext.setJobGroup("heads", "")
     for number in range(5):
         write_deltalake(path, rows((number, number)), mode="append")
-        assert len(log.head()._listed[1]) == number + 2
+        assert len(log.head().listing._listed[1]) == number + 2
         if number == 1:  # the first was replayed, the second derived from it
             before = len(tracker.getJobIdsForGroup("heads"))
     assert before

@@ -16,7 +16,7 @@ import pytest
 import lake.realtime.upkeep as upkeep
 from lake import Lakehouse
 from lake.core.stamp import Stamp
-from lake.delta.log import FileAction
+from lake.delta.actions import FileAction
 from lake.errors import DefinitionError, TargetError
 from lake.realtime.run import RealtimePath
 from lake.relations import cache

@@ -1,0 +1,81 @@
+"""Whether a table's log is still the one that was read before: a table can be replaced, or a backup of it restored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from lake.core.snapshots import Snapshot, Version
+from lake.delta.pinned import Pinned
+from lake.delta.tables import Table, expired, reason
+from lake.errors import SourceError
+
+_MEANT = 'If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
+
+
+def marked(snapshot: Snapshot, pins: Mapping[str, Pinned]) -> Snapshot:
+    """A snapshot of the pinned versions with the marks of their commits, as a stamp keeps it. Raises SourceError."""
+    return Snapshot({label: replace(v, mark=_mark(label, pins[label], v.number)) for label, v in snapshot.versions.items()})
+
+
+def _mark(table: Table | str, pinned: Pinned, number: int) -> str:
+    try:
+        return pinned.log.mark(number)
+    except Py4JJavaError as error:
+        raise SourceError(f"Version {number} of the log of {table} can't be read: {reason(error)}.") from error
+
+
+def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
+    """Raise SourceError where the log is not the one that was read before (trap 20).
+
+    CREATE OR REPLACE gives a new id while versions go on: an ordinary change, if its commit lies within the interval. A backup that was
+    put back has the same id; while it has not so many commits as were read, that is seen here, later by `check_history`.
+    """
+    here = pinned.version
+    if here.table_id == since.table_id:
+        newest = here.number if here.number >= since.number else pinned.log.head().version.number  # as it is now: others may refresh, too
+        if newest < since.number:
+            raise SourceError(
+                f"{table} was put back: version {since.number} was read of it, and its newest is {newest} now, under the same id. {_MEANT}"
+            )
+        return
+    if here.number >= since.number:
+        try:
+            ids = [c.table_id for c in pinned.log.commits(since.number, here.number) if c.table_id is not None]
+        except (PySparkException, Py4JJavaError) as error:
+            raise expired(table, since.number, here.number, error) from error
+        if here.table_id in ids and _was(pinned, since):
+            return
+    raise SourceError(
+        f"{table} was replaced: version {since.number} was read of table id {since.table_id}, now it is version {here.number} of "
+        f"{here.table_id}. {_MEANT}"
+    )
+
+
+def check_same(table: Table, pinned: Pinned, since: Version) -> None:
+    """Raise SourceError where the log is not the one that version `since` was read of, as far as can be told."""
+    check_identity(table, pinned, since)
+    check_history(table, pinned, since)
+
+
+def check_history(table: Table, pinned: Pinned, since: Version) -> None:
+    """Raise SourceError where the log's commit of the version that was read is another one: a backup was put back, or the folder is a copy,
+    and other commits came since."""
+    there = _mark(table, pinned, since.number) if since.mark else ""
+    if there and there != since.mark:
+        raise SourceError(
+            f"{table} has another history now (a backup put back, or a copy, with commits of its own): version {since.number} of it is not "
+            f"the commit that was read. {_MEANT}"
+        )
+
+
+def _was(pinned: Pinned, since: Version) -> bool:
+    """Whether the log's version of that number is of the same table, as far as it can still be read: a table made again may have
+    versions as high, one of which defines it anew."""
+    with suppress(PySparkException, Py4JJavaError):
+        return pinned.log.at(since.number).version.table_id == since.table_id
+    return True

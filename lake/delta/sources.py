@@ -1,0 +1,125 @@
+"""The source tables of a view over one interval: their rows, and their changes.
+
+Changes come from the change data feed, or from the data files and deletion vectors that the interval's commits added and removed
+(file_changes.py): whichever reads fewer bytes, and always the files where the feed is off, begins too late, or a commit in between
+changed the table's schema.
+Law: rows(until) = rows(since) + changes, as multisets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from lake.core.snapshots import Snapshot
+from lake.core.sql import quoted
+from lake.delta.file_changes import NOTHING, Moved, moved, rows, rows_of_feed
+from lake.delta.pinned import Pinned
+from lake.delta.schema_history import redefined
+from lake.delta.tables import Table, expired
+from lake.errors import ExpiredError
+from lake.spark import zset
+from lake.spark.key_ranges import Ranges
+
+_ONE_TASK = 4 << 20
+"""Changes in files of no more bytes are read and added up in one task, without a shuffle."""
+
+
+def by_files(pinned: Pinned, found: Moved) -> bool:
+    """Whether a table's changes are read from its data files, not from its change feed."""
+    return not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes
+
+
+class PinnedSources:
+    """The source tables over one interval, as relations read them (`relations.reading.Sources`).
+
+    `since` is None for a build, which reads no changes.
+    """
+
+    def __init__(self, tables: Mapping[str, Table], pins: Mapping[str, Pinned], since: Snapshot | None) -> None:
+        self.tables = dict(tables)
+        self.pins = dict(pins)
+        self.since = since
+        self._moved: dict[str, Moved] = {}
+
+    def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
+        """All rows at `until`, with the table's own column names; those of files without keys of `among` (by column) may be left out."""
+        return self.pins[source].rows() if among is None else self.pins[source].rows_among(among)
+
+    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
+        """Weighted rows of the columns (as `c<i>` with `w`) over (since, until]; None if no version passed.
+
+        Consolidated, unless they are `raw`.
+        """
+        pinned = self.pins[source]
+        if self.since is None or self.since[source] == pinned.version.number:
+            return None
+        try:
+            changes = self._changes(source, self.since[source], _numbered(columns))
+            if self.raw(source):
+                return changes
+            one = self.moved(source) <= _ONE_TASK
+            return zset.consolidate(changes.coalesce(1) if one else changes)
+        except (PySparkException, Py4JJavaError) as error:
+            raise self._expired(source, error) from error
+
+    def raw(self, source: str) -> bool:
+        """Whether `changes` are what one large commit has in the change feed: of these few add up, unless it wrote rows as they were."""
+        found = self._moved_files(source)
+        return found.commits == 1 and self.moved(source) > _ONE_TASK and not by_files(self.pins[source], found)
+
+    def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
+        """The size of the table's files at `until`, or of those that `rows` reads for some keys."""
+        return self.pins[source].bytes if among is None else self.pins[source].bytes_among(among)
+
+    def moved(self, source: str) -> int:
+        """The size of the files that the table's changes are read from; 0 where there are none."""
+        found = self._moved_files(source)
+        return found.bytes if by_files(self.pins[source], found) else found.feed_bytes
+
+    def spread(self, source: str) -> float:
+        """The files that changes lie in, by size, as a share of the table's: 0 for none, 1 for all."""
+        return min(1.0, self._moved_files(source).size / max(1, self.pins[source].bytes))
+
+    def changed(self, source: str) -> int:
+        """How many rows came and went over (since, until] at the least, as far as the log says."""
+        return self._moved_files(source).rows
+
+    def count(self, source: str) -> int | None:
+        """How many rows the table has at `until`, None where its files carry no statistics."""
+        return self.pins[source].count
+
+    def redefined(self, source: str) -> bool:
+        """Whether the table was defined anew over (since, until], so that changes can't be told from its files."""
+        return self.since is not None and self._moved_files(source).redefined and redefined(self.pins[source], self.since[source])
+
+    def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
+        pinned, found = self.pins[source], self._moved_files(source)
+        return rows(pinned, found, columns) if by_files(pinned, found) else rows_of_feed(pinned, since, columns)
+
+    def _moved_files(self, source: str) -> Moved:
+        pinned = self.pins[source]
+        if self.since is None or self.since[source] == pinned.version.number:
+            return NOTHING
+        if source not in self._moved:
+            try:
+                self._moved[source] = moved(pinned, self.since[source])
+            except (PySparkException, Py4JJavaError) as error:
+                raise self._expired(source, error) from error
+        return self._moved[source]
+
+    def _expired(self, source: str, error: Exception) -> ExpiredError:
+        return expired(self.tables[source], self.since[source] if self.since else -1, self.pins[source].version.number, error)
+
+
+def way_of(pinned: Pinned) -> str:
+    """How a table's changes are read; of the two, whichever reads fewer bytes."""
+    return "change data feed or data files" if pinned.has_feed else "data files"
+
+
+def _numbered(columns: Sequence[str]) -> list[str]:
+    """The columns under names of ours, so that none can collide with the weight's or the feed's own."""
+    return [f"{quoted(name)} AS c{i}" for i, name in enumerate(columns)]
