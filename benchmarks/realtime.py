@@ -36,7 +36,7 @@ from examples.nexmark.writer import Writer, make_tables
 from lake import Lakehouse, open_lake
 from lake.core.kinds import LEASE_FOLDER
 from lake.realtime.metrics import quantile
-from lake.realtime.upkeep import Upkeep
+from lake.realtime.table_maintenance import TableMaintenance
 from lake.spark.session import own_session
 
 _ROOT = DATA / "realtime"
@@ -102,7 +102,7 @@ class Bench:
         }
 
     def day(self, rate: int = 200) -> dict[str, Any]:
-        """Simulated days of batches: after each the table's log is made twenty minutes older, and upkeep's clock goes on as much.
+        """Simulated days of batches: after each the table's log is made twenty minutes older, and maintenance's clock goes on as much.
 
         A day counts for removed data files as well: they are kept for as long as its batches take.
         """
@@ -115,12 +115,12 @@ class Bench:
         self.spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({kept})")
         log = eventual.table_log(VIEW)
         assert log is not None
-        upkeep = Upkeep(own_session(self.spark), log, clock=lambda: number * _BATCH_STANDS_FOR)
+        maintenance = TableMaintenance(own_session(self.spark), log, clock=lambda: number * _BATCH_STANDS_FOR)
         counts = []
         for number in range(1, batches + 1):
             writer.write(number - 1)
             eventual.refresh(VIEW)
-            upkeep.keep(lambda: eventual.stamp(VIEW), idle=True)
+            maintenance.run(lambda: eventual.stamp(VIEW), idle=True)
             for file in (table / "_delta_log").rglob("*"):
                 os.utime(file, (file.stat().st_atime, file.stat().st_mtime - _BATCH_STANDS_FOR))
             found = [f for f in table.rglob("*") if f.is_file()]

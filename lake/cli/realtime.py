@@ -1,4 +1,4 @@
-"""`lakejoin realtime`: the paths that were asked for, told of as they go, ended by signals."""
+"""`lakejoin realtime`: runs real-time paths, prints their progress, and ends them on signals."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lake.lakehouse import Lakehouse
 from lake.realtime.metrics import Metrics, serve
 from lake.realtime.run import RealtimePath, run_all
 
-_TOLD_EVERY = 10.0
+_PRINT_EVERY = 10.0
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says. `metrics_port`: None for no Prometheus."""
+    """The options of the command. `metrics_port`: None serves no metrics."""
 
     available_now: bool = False
     reset: bool = False
@@ -32,32 +32,32 @@ class Options:
 
 
 def run(lake: Lakehouse, view: str | None, options: Options) -> int:
-    """Run one view's real-time path, or (None) those of all views with `realtime: true`, until they end; returns the exit code."""
-    eventual, stop, teller = lake.on("eventual"), threading.Event(), _Teller(options.as_json)
+    """Run the real-time path of one view, or (None) of all views with `realtime`, until they end; returns the exit code."""
+    eventual, stop, printer = lake.on("eventual"), threading.Event(), _Printer(options.as_json)
     views = eventual.in_order(lake.config.in_realtime(view))
-    paths = [RealtimePath(eventual, name, stop, options.available_now, teller.batch) for name in views]
+    paths = [RealtimePath(eventual, name, stop, options.available_now, printer.batch) for name in views]
     if options.metrics_port is not None:
         port = serve([path.metrics for path in paths], options.metrics_address, options.metrics_port)
         print(f"metrics at http://{options.metrics_address}:{port}/metrics", file=sys.stderr, flush=True)
     with _ended_by_signals(stop):
         code = run_all(paths, options.reset)
     for path in paths:
-        teller.end(path.metrics)
+        printer.end(path.metrics)
     return code
 
 
 @dataclass
-class _Teller:
-    """A line for each batch as JSON; for people one every few seconds, and what went wrong."""
+class _Printer:
+    """Prints a line for each batch as JSON; for a person one every few seconds, and errors."""
 
     as_json: bool
-    told: dict[str, float] = field(default_factory=dict)
+    printed: dict[str, float] = field(default_factory=dict)
 
     def batch(self, metrics: Metrics, result: RefreshResult) -> None:
         if self.as_json:
             print(json.dumps({**metrics.to_json(), "batch": result.to_json()}, default=str), flush=True)
-        elif time.monotonic() - self.told.get(metrics.view, -_TOLD_EVERY) >= _TOLD_EVERY:
-            self.told[metrics.view] = time.monotonic()
+        elif time.monotonic() - self.printed.get(metrics.view, -_PRINT_EVERY) >= _PRINT_EVERY:
+            self.printed[metrics.view] = time.monotonic()
             print(_line(metrics), flush=True)
 
     def end(self, metrics: Metrics) -> None:
@@ -72,7 +72,7 @@ class _Teller:
 def _line(metrics: Metrics) -> str:
     texts = path_texts(metrics.to_json())
     parts = [
-        f"{metrics.view}: at {texts['at'] or 'nowhere yet'}",
+        f"{metrics.view}: at {texts['at'] or 'no snapshot yet'}",
         f"{metrics.batches:,} batches, {metrics.rows_in:,} rows in, {metrics.rows_out:,} out",
         f"latency p50 / p95 / p99 {texts['latency']}" if metrics.latencies else "",
         f"cache hits {texts['hits']}" if texts["hits"] else "",
@@ -83,7 +83,7 @@ def _line(metrics: Metrics) -> str:
 
 @contextmanager
 def _ended_by_signals(stop: threading.Event) -> Iterator[None]:
-    """Within it SIGTERM and SIGINT set the event instead of ending the process."""
+    """Within it, SIGTERM and SIGINT set the event instead of ending the process."""
     numbers = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:

@@ -1,1 +1,1 @@
-"""The real-time path: views within seconds, each batch at a snapshot of its own."""
+"""The real-time path: keeps tables of views within seconds of their sources; each batch is exact at a snapshot."""

@@ -1,8 +1,8 @@
-"""One of each: who may run a view's real-time path, and what it says of itself.
+"""The lease of a view's real-time path: it allows one process at a time, and stores the state and metrics of that process.
 
-A lease is a numbered file beside the table's data, made where none of its name was; who holds the highest number holds the lease. A holder
-writes it anew every few seconds, with its metrics; one that has not for `LEASE_SECONDS` seconds, whose process on this machine is gone, or
-that said it has ended, is followed by the next number. The rows don't depend on it: two writers find each other by their commits' numbers.
+A lease is a numbered file beside the data of the table; the holder of the highest number holds the lease. The holder renews it every few
+seconds. Another process may take the next number if the holder reported its end, if its process on this machine no longer exists, or if it
+was not renewed for `LEASE_SECONDS`. Correctness of rows does not depend on it: two writers find each other by the numbers of their commits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PREFIX = "lease-"
 
 @dataclass
 class Lease:
-    """The right to run one view's real-time path, held since it was taken."""
+    """The right to run the real-time path of one view."""
 
     view: str
     folder: Folder
@@ -33,64 +33,64 @@ class Lease:
 
     @staticmethod
     def take(view: str, folder: Folder) -> Lease:
-        """Take the lease. Raises ConcurrencyError where somebody else holds it."""
-        number, held = newest(folder)
-        if held and holds(held):
+        """Take the lease. Raises ConcurrencyError if another process holds it."""
+        number, holder = newest(folder)
+        if holder and is_held(holder):
             raise ConcurrencyError(
-                f"The real-time path of view {view!r} is already running: process {held.get('process')} on {held.get('host')}. Stop it "
-                f"first. Were it gone without a word, its lease would end {LEASE_SECONDS:.0f} seconds after its last sign."
+                f"The real-time path of view {view!r} is already running: process {holder.get('process')} on {holder.get('host')}. Stop "
+                f"it first. If it was killed on another machine, its lease ends {LEASE_SECONDS:.0f} seconds after its last renewal."
             )
         lease = Lease(view, folder, number + 1)
         if not folder.create(lease._name, lease._text("running", {})):
-            raise ConcurrencyError(f"The real-time path of view {view!r} was just started by somebody else.")
+            raise ConcurrencyError(f"The real-time path of view {view!r} was just started by another process.")
         for name in folder.names():
             if name.startswith(_PREFIX) and name < lease._name:
                 folder.delete(name)
         return lease
 
-    def renew(self, state: str, said: dict[str, Any]) -> None:
-        """Say that the path still runs (`state` running), and how. Raises ConcurrencyError where the lease went to somebody else."""
+    def renew(self, state: str, metrics: dict[str, Any]) -> None:
+        """Write the state and the metrics of the path. Raises ConcurrencyError if another process has taken the lease."""
         number, _ = newest(self.folder)
         if number > self.number:
-            raise ConcurrencyError(f"The real-time path of view {self.view!r} has been taken over by another process. This one ends.")
-        self.folder.replace(self._name, self._text(state, said))
+            raise ConcurrencyError(f"The real-time path of view {self.view!r} was taken over by another process. This process ends.")
+        self.folder.replace(self._name, self._text(state, metrics))
 
     @property
     def _name(self) -> str:
         return f"{_PREFIX}{self.number:08}.json"
 
-    def _text(self, state: str, said: dict[str, Any]) -> str:
+    def _text(self, state: str, metrics: dict[str, Any]) -> str:
         pid = os.getpid()
         own = {"host": socket.gethostname(), "process": pid, "started": _started(pid), "renewed": time.time(), "state": state}
-        return json.dumps({**said, **own}, default=str)
+        return json.dumps({**metrics, **own}, default=str)
 
 
 def newest(folder: Folder) -> tuple[int, dict[str, Any]]:
-    """The highest lease's number and what it says; 0 and nothing where there is none."""
+    """The number and the content of the newest lease; 0 and an empty content if there is none."""
     names = [name for name in folder.names() if name.startswith(_PREFIX)]
     if not names:
         return 0, {}
     try:
-        said = json.loads(folder.read(names[-1]))
-    except ValueError:  # being written this moment, or by a process that was killed at it
-        said = {"state": "running", "renewed": folder.written(names[-1])}
-    return int(names[-1].removeprefix(_PREFIX).removesuffix(".json")), said
+        content = json.loads(folder.read(names[-1]))
+    except ValueError:  # it is just being written, or its writer was killed
+        content = {"state": "running", "renewed": folder.written(names[-1])}
+    return int(names[-1].removeprefix(_PREFIX).removesuffix(".json")), content
 
 
-def holds(said: dict[str, Any]) -> bool:
-    """Whether who wrote this still runs, by all that can be seen from here."""
-    if said.get("state") not in LEASE_RUNNING:
+def is_held(lease: dict[str, Any]) -> bool:
+    """Whether the process that wrote this content still runs, as far as this machine can tell."""
+    if lease.get("state") not in LEASE_RUNNING:
         return False
-    if said.get("host") == socket.gethostname() and said.get("process") is not None:
-        return _started(int(said["process"])) == said.get("started") is not None
-    return time.time() - float(said.get("renewed", 0)) < LEASE_SECONDS
+    if lease.get("host") == socket.gethostname() and lease.get("process") is not None:
+        return _started(int(lease["process"])) == lease.get("started") is not None
+    return time.time() - float(lease.get("renewed", 0)) < LEASE_SECONDS
 
 
 def _started(pid: int) -> str | None:
-    """When a process of this machine began, in its own clock; None where there is none."""
+    """The start time of a process on this machine; None if there is no such process."""
     with suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    with suppress(OSError):  # no /proc here
+    with suppress(OSError):  # this system has no /proc
         os.kill(pid, 0)
         return "running"
     return None

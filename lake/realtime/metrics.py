@@ -1,4 +1,4 @@
-"""What a view's real-time path says of itself: as JSON, as Prometheus text, and in `lakejoin status`."""
+"""Metrics of the real-time path of a view: as JSON, for Prometheus, and for `lakejoin status`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from lake.core.results import RefreshResult
 from lake.errors import ConfigError
-from lake.realtime.steps import Step
+from lake.realtime.batch import Batch
 from lake.relations.lookup_cache import Cache
 
 _WINDOW = 1_000
@@ -25,18 +25,18 @@ _COUNTERS = {
     "failures": "Batches that failed",
 }
 _GAUGES = {
-    "in_flight_rows": "Changed rows of sources in the batch under way, by estimate",
-    "blocked_rows": "Changed rows that wait for a later batch, as far as was looked, by estimate",
+    "in_flight_rows": "Changed rows of sources in the current batch, estimated",
+    "blocked_rows": "Changed rows of the first commit that waits for a later batch, estimated",
     "backlog_versions": "Versions of sources that wait for a later batch",
-    "batch_seconds": "Seconds that the last batch took",
-    "cached_keys": "Keys whose rows are kept",
+    "batch_seconds": "Duration of the last batch in seconds",
+    "cached_keys": "Keys whose rows are cached",
 }
 _SHARES = (0.5, 0.95, 0.99)
 
 
 @dataclass
 class Metrics:
-    """One view's numbers since its path was started. Latencies are seconds from a source's commit to the view's, of the last commits."""
+    """Metrics of one view since its path started. A latency is the time in seconds from the commit of a source to that of the view."""
 
     view: str
     state: str = "running"
@@ -54,35 +54,35 @@ class Metrics:
     versions: dict[str, int] = field(default_factory=dict)
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_WINDOW))
 
-    def begin(self, step: Step) -> None:
-        """A batch has chosen its versions."""
-        self.in_flight_rows, self.blocked_rows = sum(taken.rows for taken in step.taken), step.blocked
-        self.backlog_versions = step.waiting
+    def begin(self, batch: Batch) -> None:
+        """Record that a batch has chosen its versions."""
+        self.in_flight_rows, self.blocked_rows = sum(commit.rows for commit in batch.commits), batch.blocked
+        self.backlog_versions = batch.waiting
 
-    def end(self, step: Step, result: RefreshResult, cache: Cache | None) -> None:
-        """A batch was committed, or had nothing to do."""
-        self.begin(step)
+    def end(self, batch: Batch, result: RefreshResult, cache: Cache | None) -> None:
+        """Record that a batch was committed, or had nothing to do."""
+        self.begin(batch)
         self.in_flight_rows = 0
         self.versions = dict(result.until)
         if result.mode == "none":
             return
         self.batches += 1
-        self.rows_in += result.changes_read if result.changes_read is not None else sum(taken.rows for taken in step.taken)
+        self.rows_in += result.changes_read if result.changes_read is not None else sum(commit.rows for commit in batch.commits)
         self.rows_out += result.rows_inserted + result.rows_deleted
         self.batch_seconds = result.seconds
         now = time.time()
-        self.latencies.extend(now - taken.committed for taken in step.taken)
+        self.latencies.extend(now - commit.committed for commit in batch.commits)
         if cache is not None:
             self.cached_keys = len(cache)
             self.lookups = cache.lookups
 
     def latency(self, share: float) -> float | None:
-        """The latency that this share of the commits does not exceed; None before the first."""
+        """The latency that this share of the commits does not exceed; None before the first commit."""
         return quantile(self.latencies, share)
 
     @property
     def hit_rates(self) -> dict[str, float]:
-        """By source, which share of the looked-up keys cost no read of the table."""
+        """By source, the share of looked-up keys that were found in the cache."""
         return {source: hits / (hits + misses) for source, (hits, misses) in self.lookups.items() if hits + misses}
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Metrics:
 
 
 def quantile(values: Iterable[float], share: float) -> float | None:
-    """The value that this share of them does not exceed; None where there are none."""
+    """The value that this share of the values does not exceed; None if there are none."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
 
@@ -104,7 +104,7 @@ def quantiles(values: Collection[float]) -> dict[str, float | None]:
 
 
 class Exported(Collector):
-    """All views' metrics as Prometheus scrapes them."""
+    """The metrics of all views, as Prometheus scrapes them."""
 
     def __init__(self, metrics: Sequence[Metrics]) -> None:
         self._metrics = metrics
@@ -116,10 +116,12 @@ class Exported(Collector):
             yield _family(GaugeMetricFamily(f"lakejoin_realtime_{name}", text, labels=["view"]), self._of(name))
         failed = (([m.view], float(m.state == "failed")) for m in self._metrics)
         yield _family(GaugeMetricFamily("lakejoin_realtime_failed", "Whether the view has failed", labels=["view"]), failed)
-        latency = GaugeMetricFamily("lakejoin_realtime_latency_seconds", "Source commit to the view's", labels=["view", "quantile"])
+        latency = GaugeMetricFamily(
+            "lakejoin_realtime_latency_seconds", "Time from the commit of a source to that of the view", labels=["view", "quantile"]
+        )
         found = (([m.view, str(s)], value) for m in self._metrics for s in _SHARES if (value := m.latency(s)) is not None)
         yield _family(latency, found)
-        for i, (name, text) in enumerate((("hits", "Keys found among those kept"), ("misses", "Keys looked up in the table"))):
+        for i, (name, text) in enumerate((("hits", "Keys found in the cache"), ("misses", "Keys looked up in the table"))):
             family = CounterMetricFamily(f"lakejoin_realtime_cache_{name}", text, labels=["view", "source"])
             yield _family(family, (([m.view, s], float(counts[i])) for m in self._metrics for s, counts in m.lookups.items()))
 
@@ -130,14 +132,14 @@ class Exported(Collector):
 def _family(family: Any, values: Iterable[tuple[list[str], float]]) -> Metric:
     for labels, value in values:
         family.add_metric(labels, value)
-    found: Metric = family
-    return found
+    metric: Metric = family
+    return metric
 
 
 def serve(metrics: Sequence[Metrics], address: str, port: int) -> int:
-    """Answer Prometheus at http://address:port/metrics until the process ends; returns the port (0: one that is free).
+    """Serve metrics for Prometheus at http://address:port/metrics until the process ends; returns the port (0: a free one).
 
-    Raises ConfigError where nobody can be answered there.
+    Raises ConfigError if the server can't listen there.
     """
     registry = CollectorRegistry()
     registry.register(Exported(metrics))
@@ -145,6 +147,6 @@ def serve(metrics: Sequence[Metrics], address: str, port: int) -> int:
         server, _ = start_http_server(port, address, registry)
     except (OSError, OverflowError) as error:
         raise ConfigError(
-            f"`--metrics-port {port}` at {address}: {error}. Nothing was started. Give another one, or 0 for one that is free."
+            f"`--metrics-port {port}` at {address}: {error}. Nothing was started. Choose another port, or 0 for a free one."
         ) from error
     return int(server.server_port)

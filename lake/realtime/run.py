@@ -1,10 +1,10 @@
-"""The real-time path of one view, and of all of them: batch after batch, each a refresh of the view's real-time table.
+"""Runs the real-time path of one view, or of several: batch after batch, each a refresh of the view's real-time table.
 
-    wait for new commits of the sources → take as many as a batch may hold → refresh to them → say how it went
+    wait for new commits of the sources → choose the versions of a batch → refresh to them → report
 
-A batch is exact at its snapshot, as every refresh is, and its commit names that snapshot: what it has processed and what its lookups have
-read are one version of each source. What fails is tried again, later each time, until the view has failed; what a person must mend
-fails at once. One view's failure is no other's.
+A batch is exact at its snapshot, as every refresh is, and its commit names that snapshot. A failed batch is retried, after a longer wait
+each time, until the number of attempts is used up; a failure that a person must correct ends the path immediately. The failure of one
+view does not stop the others.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from lake.delta.log import Log
 from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError, DefinitionChangedError, ExpiredError, KeyViolationError, LakeError, QueryError, SourceError
 from lake.lakehouse import Lakehouse
+from lake.realtime.batch import Batch
 from lake.realtime.lease import Lease
 from lake.realtime.metrics import Metrics
-from lake.realtime.steps import Step
-from lake.realtime.upkeep import Upkeep
+from lake.realtime.table_maintenance import TableMaintenance
 from lake.spark.failures import passing
 from lake.spark.session import own_session
 
 logger = logging.getLogger("lakejoin")
-_RENEWED_EVERY = 5.0
+_RENEW_EVERY = 5.0
 _LONGEST_WAIT = 60.0
 _ERRORS = (LakeError, PySparkException, Py4JError)
 
 
 @dataclass
 class RealtimePath:
-    """One view's. `lake`: on "eventual"; `stop`: ends it after the batch under way; `drain`: it ends when it has processed what was there
-    at its start; `on_batch`: told of each batch that changed something. Afterwards `exit_code` is what a command would end with."""
+    """The real-time path of one view. `lake`: on "eventual"; `stop`: set it to end the path after the current batch; `drain`: end when the
+    versions that were the newest at the start are processed; `on_batch`: called after each batch that changed something. Afterwards
+    `exit_code` is that of a command."""
 
     lake: Lakehouse
     view: str
@@ -62,26 +63,26 @@ class RealtimePath:
         self.settings = self.lake.config.view(self.view).realtime or RealtimeConfig()
 
     def run(self, reset: bool = False) -> None:
-        """Run until stopped, drained or failed; an error ends in `metrics.error` and `exit_code`. `reset`: start again from the strong
-        path's rows."""
+        """Run until stopped, drained or failed; an error is stored in `metrics.error` and `exit_code`. `reset`: start again from the
+        rows of the strong path."""
         try:
-            log, copied = self._table()
+            log, created = self._table()
             lease = Lease.take(self.view, Folder(self.lake.spark, f"{log.path}/{LEASE_FOLDER}"))
-        except Exception as error:  # whatever it is, it is this view's alone
+        except Exception as error:  # no error may stop the other views
             self._fail(error)
             return
         with self._renewing(lease):
             try:
-                if reset and not copied:
+                if reset and not created:
                     self.lake.rebuild(self.view)
                 stamp = self.lake.stamp(self.view)
                 self._since = stamp.snapshot if stamp is not None else None
-                self._batches(Upkeep(own_session(self.lake.spark), log))
+                self._batches(TableMaintenance(own_session(self.lake.spark), log))
             except Exception as error:
                 self._fail(error)
 
     def _table(self) -> tuple[Log, bool]:
-        """The view's real-time table, and whether it was made just now."""
+        """The log of the real-time table, and whether the table was just created."""
         log = self.lake.table_log(self.view)
         if log is not None:
             return log, False
@@ -92,7 +93,7 @@ class RealtimePath:
 
     @contextmanager
     def _renewing(self, lease: Lease) -> Iterator[None]:
-        """Within it the lease says every few seconds how the path is doing, and afterwards how it ended."""
+        """Within it, the lease is renewed with the metrics every few seconds; afterwards it says how the path ended."""
         ended = threading.Event()
         thread = threading.Thread(target=self._renew, args=(lease, ended), daemon=True)
         thread.start()
@@ -103,11 +104,11 @@ class RealtimePath:
             thread.join()
             if self._lost is None:
                 self.metrics.state = "failed" if self.exit_code else "stopped"
-                with suppress(ConcurrencyError, Py4JError):  # it ends all the same
+                with suppress(ConcurrencyError, Py4JError):  # the path ends anyway
                     lease.renew(self.metrics.state, self.metrics.to_json())
 
     def _renew(self, lease: Lease, ended: threading.Event) -> None:
-        while not ended.wait(_RENEWED_EVERY):
+        while not ended.wait(_RENEW_EVERY):
             try:
                 lease.renew(self.metrics.state, self.metrics.to_json())
             except ConcurrencyError as error:
@@ -116,76 +117,80 @@ class RealtimePath:
             except Py4JError as error:
                 logger.warning("the lease could not be renewed: %s", error)
 
-    def _batches(self, upkeep: Upkeep) -> None:
+    def _batches(self, maintenance: TableMaintenance) -> None:
         failed = 0
         while not self.stop.is_set():
             started = time.monotonic()
             try:
                 moved = self._batch()
                 if self._drained():
-                    self._keep_once(upkeep)
+                    self._maintain_before_end(maintenance)
                     return
-                upkeep.keep(lambda: self.lake.stamp(self.view), idle=not moved)
+                maintenance.run(lambda: self.lake.stamp(self.view), idle=not moved)
             except _ERRORS as error:
                 failed += 1
                 if not passing(error) or failed >= self.settings.attempts:
                     raise
-                self._wait_again(error, failed)
+                self._wait_to_retry(error, failed)
                 continue
             failed, self.metrics.state, self.metrics.error = 0, "running", ""
             if not self.metrics.backlog_versions:
                 self.stop.wait(max(0.0, started + self.settings.trigger_seconds - time.monotonic()))
 
-    def _keep_once(self, upkeep: Upkeep) -> None:
-        """Before the path ends: it has done what it was to do, whatever comes of this."""
+    def _maintain_before_end(self, maintenance: TableMaintenance) -> None:
+        """Maintain the table before the path ends. A failure is only logged: all batches are published."""
         try:
-            upkeep.keep(lambda: self.lake.stamp(self.view), idle=True)
+            maintenance.run(lambda: self.lake.stamp(self.view), idle=True)
         except _ERRORS as error:
-            logger.warning("the table of view %s could not be kept small: %s", self.view, error)
+            logger.warning("the real-time table of view %s could not be maintained: %s", self.view, error)
 
     def _batch(self) -> bool:
-        """One batch; whether there was anything to do."""
+        """Run one batch; returns whether there was anything to do."""
         if self._lost is not None:
             raise self._lost
-        step = Step(self._since, self.settings.buffer_capacity, self.settings.max_files, on_chosen=self.metrics.begin)
+        batch = Batch(self._since, self.settings.buffer_capacity, self.settings.max_files, on_chosen=self.metrics.begin)
         try:
-            result = self.lake.refresh(self.view, step)
+            result = self.lake.refresh(self.view, batch)
         except (KeyViolationError, QueryError):
-            if not step.waiting:
+            if not batch.waiting:
                 raise
-            step = replace(step, rows=sys.maxsize, files=sys.maxsize)  # a later commit may have mended it
-            result = self.lake.refresh(self.view, step)
+            batch = replace(batch, max_rows=sys.maxsize, max_files=sys.maxsize)  # a later commit may have corrected it
+            result = self.lake.refresh(self.view, batch)
         self._since = result.until
-        self._goal = step.heads if self._goal is None else self._goal
-        self.metrics.end(step, result, self.lake.cache_of(self.view))
+        self._goal = batch.heads if self._goal is None else self._goal
+        self.metrics.end(batch, result, self.lake.cache_of(self.view))
         if result.mode != "none" and self.on_batch is not None:
             self.on_batch(self.metrics, result)
         if self.drain and result.mode == "none" and not self._drained():
-            raise ConcurrencyError(f"View {self.view!r}: {result.reason}. Run that one's path first, or `lakejoin realtime --all`.")
+            raise ConcurrencyError(f"View {self.view!r}: {result.reason}. Run the path of that view first, or `lakejoin realtime --all`.")
         return result.mode != "none"
 
     def _drained(self) -> bool:
-        since = dict(self._since or {})  # a function's query need not read all that it is given
+        since = dict(self._since or {})  # a function need not read all tables that it is given
         return self.drain and all(since[source] >= version for source, version in (self._goal or {}).items() if source in since)
 
-    def _wait_again(self, error: Exception, failed: int) -> None:
+    def _wait_to_retry(self, error: Exception, failed: int) -> None:
         self.metrics.failures += 1
         self.metrics.state, self.metrics.error = "backing off", str(error)
         wait = min(_LONGEST_WAIT, self.settings.trigger_seconds * 2**failed)
-        logger.warning("view %s: %s; trying again in %.0f s", self.view, error, wait)
+        logger.warning("view %s: %s; retrying in %.0f s", self.view, error, wait)
         self.stop.wait(wait)
 
     def _fail(self, error: Exception) -> None:
         self.metrics.failures += 1
         self.metrics.state, self.exit_code = "failed", getattr(error, "exit_code", 1)
-        again = isinstance(error, SourceError | ExpiredError | DefinitionChangedError)
-        then = f' Then start its real-time path again from the strong one: "lakejoin realtime {self.view} --reset".' if again else ""
+        reset = isinstance(error, SourceError | ExpiredError | DefinitionChangedError)
+        then = (
+            f' Then start its real-time path again from the rows of the strong path: "lakejoin realtime {self.view} --reset".'
+            if reset
+            else ""
+        )
         self.metrics.error = f"{error}{then}"
         logger.error("view %s failed: %s", self.view, self.metrics.error)
 
 
 def run_all(paths: Sequence[RealtimePath], reset: bool = False) -> int:
-    """Run the paths beside each other until all have ended (or, to drain, one after the other, in their order); returns the exit code."""
+    """Run the paths in parallel until all have ended (with `drain` one after the other, in their order); returns the exit code."""
     if paths and paths[0].drain:
         for path in paths:
             path.run(reset)
@@ -195,5 +200,5 @@ def run_all(paths: Sequence[RealtimePath], reset: bool = False) -> int:
             thread.start()
         while any(thread.is_alive() for thread in threads):
             for thread in threads:
-                thread.join(0.2)  # so that signals are heard in between
+                thread.join(0.2)  # so that signals are handled in between
     return next((path.exit_code for path in paths if path.exit_code), 0)

@@ -1,4 +1,4 @@
-"""What each view's real-time path reported last."""
+"""The last reported state of each view's real-time path."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any
 from lake.core.kinds import LEASE_FOLDER, LEASE_RUNNING
 from lake.delta.sidecar import Folder
 from lake.lakehouse import Lakehouse
-from lake.realtime.lease import holds, newest
+from lake.realtime.lease import is_held, newest
 
 
 def states(lake: Lakehouse, views: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What each view's real-time path said last, "killed" where it said that it runs and does not; nothing of views that have none."""
+    """The content of each view's newest lease, with the state "killed" if its process no longer runs.
+
+    Views without a real-time table are left out.
+    """
     eventual, found = lake.on("eventual"), {}
     for view in views:
         log = eventual.table_log(view)
         if log is not None:
-            _, said = newest(Folder(lake.spark, f"{log.path}/{LEASE_FOLDER}"))
-            killed = {"state": "killed"} if said.get("state") in LEASE_RUNNING and not holds(said) else {}
-            found[view] = {**said, **killed}
+            _, lease = newest(Folder(lake.spark, f"{log.path}/{LEASE_FOLDER}"))
+            killed = {"state": "killed"} if lease.get("state") in LEASE_RUNNING and not is_held(lease) else {}
+            found[view] = {**lease, **killed}
     return found

@@ -119,7 +119,7 @@ class Publication:
 
 
 def publications(spark: SparkSession, table: Table) -> Iterator[Publication]:
-    """The versions of the view's table with a stamp, oldest first; none where there is no table. Upkeep says the newest stamp again."""
+    """The versions of the view's table with a stamp, oldest first; none where there is no table. Compaction repeats the newest stamp."""
     log = open_log(spark, table)
     for commit in log.history() if log is not None else ():
         stamp = Stamp.from_json(commit.get("userMetadata"))
@@ -178,7 +178,7 @@ _EVENTUAL = {  # a commit a second: its newest has the stamp, and nobody asks fo
     FEED: "false",
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 1 days",
-    "delta.checkpointInterval": "500",  # within a batch it takes as long as the batch; upkeep makes one as soon as none waits
+    "delta.checkpointInterval": "500",  # within a batch it takes as long as the batch; the real-time path writes one when no batch waits
 }
 _REPLAY = {**_STRONG, "delta.deletedFileRetentionDuration": "interval 3650 days"}  # each version is there to be read
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import lake.realtime.upkeep as upkeep
+import lake.realtime.table_maintenance as maintenance
 from lake import Lakehouse
 from lake.core.stamp import Stamp
 from lake.delta.actions import FileAction
@@ -271,7 +271,7 @@ def test_what_is_drained_is_compacted_and_a_function_need_not_read_all_its_table
     lake: TestLake, module: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module("of_two_tables", "def rows(l, r):\n    return l.select('id', 'x')\n")
-    monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
+    monkeypatch.setattr(maintenance, "_MANY_FILES", 3)
     lake.table("l", LEFT)
     lake.table("r", RIGHT)
     lake.view("v", function="of_two_tables:rows", realtime=True)
@@ -287,7 +287,7 @@ def test_what_is_drained_is_compacted_and_a_function_need_not_read_all_its_table
 
 
 def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
+    monkeypatch.setattr(maintenance, "_MANY_FILES", 3)
     eventual = made(lake)
     for i in range(4):
         lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
@@ -305,33 +305,33 @@ def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: 
 
 
 def test_only_files_that_came_since_are_compacted(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_MANY_FILES", 3)
+    monkeypatch.setattr(maintenance, "_MANY_FILES", 3)
     eventual = made(lake)
     eventual.refresh("v")
     log = eventual.table_log("v")
     assert log is not None
-    kept, counts = upkeep.Upkeep(lake.spark, log), [log.head().files]
+    kept, counts = maintenance.TableMaintenance(lake.spark, log), [log.head().files]
     for i in range(7):
         lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
         eventual.refresh("v")
-        kept.keep(lambda: eventual.stamp("v"), idle=True)
+        kept.run(lambda: eventual.stamp("v"), idle=True)
         counts.append(log.head().files)
     assert counts == [1, 2, 1, 2, 3, 1, 2, 3]  # three at first; three that came beside the one that they became
     assert_right(lake, eventual)
 
 
 def test_larger_files_are_compacted_at_some_turns_only(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"_MANY_FILES": 2, "_TURNS": 3, "_OF_BATCHES": 1}.items():  # no file is so small
-        monkeypatch.setattr(upkeep, name, value)
+    for name, value in {"_MANY_FILES": 2, "_FULL_EVERY": 3, "_BATCH_BYTES": 1}.items():  # no file is so small
+        monkeypatch.setattr(maintenance, name, value)
     eventual = made(lake)
     eventual.refresh("v")
     log = eventual.table_log("v")
     assert log is not None
-    kept, counts = upkeep.Upkeep(lake.spark, log), []
+    kept, counts = maintenance.TableMaintenance(lake.spark, log), []
     for i in range(8):
         lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
         eventual.refresh("v")
-        kept.keep(lambda: eventual.stamp("v"), idle=i % 2 == 0)
+        kept.run(lambda: eventual.stamp("v"), idle=i % 2 == 0)
         counts.append(log.head().files)
     assert counts == [2, 3, 4, 5, 1, 2, 3, 4]  # looked at with 2, 4 and 6 files: the third time all become one
     assert_right(lake, eventual)
@@ -339,7 +339,7 @@ def test_larger_files_are_compacted_at_some_turns_only(lake: TestLake, monkeypat
 
 def test_a_compaction_says_no_old_progress_again(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process, whose lease this one lost, may commit between the compaction's look at the table and its own commit."""
-    monkeypatch.setattr(upkeep, "_MANY_FILES", 2)
+    monkeypatch.setattr(maintenance, "_MANY_FILES", 2)
     eventual = made(lake)
     eventual.refresh("v")
     lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
@@ -354,11 +354,11 @@ def test_a_compaction_says_no_old_progress_again(lake: TestLake, monkeypatch: py
 
     for published in (read_late, lambda: old):  # a batch after the head was read; a stamp that is no longer the newest
         before = log.head().version.number
-        upkeep.Upkeep(lake.spark, log).keep(published, idle=False)
+        maintenance.TableMaintenance(lake.spark, log).run(published, idle=False)
         found = [c.operation for c in log.commits(before, log.head().version.number)]
         assert "OPTIMIZE" not in found
         lake.sql("INSERT INTO {l} VALUES (8, 1, 80)")
-    upkeep.Upkeep(lake.spark, log).keep(lambda: eventual.stamp("v"), idle=False)
+    maintenance.TableMaintenance(lake.spark, log).run(lambda: eventual.stamp("v"), idle=False)
     assert log.head().files == 1
     assert drained(eventual).metrics.error == ""
     assert_right(lake, eventual)
@@ -373,13 +373,13 @@ def test_files_are_chosen_the_smallest_first_and_no_more_than_make_a_large_one()
 
     batches = [file("a", 1), file("b", 4), file("c", 4.1)]
     larger = [file("d", 32), file("e", 33), file("f", 100, rows=4, deleted=6), file("g", 100, rows=6, deleted=4)]
-    assert upkeep._chosen([*larger, *batches], whole=False) == {"a", "b"}
-    assert upkeep._chosen([*larger, *batches], whole=True) == {"a", "b", "c", "d"}  # with "f" they would be too large
-    assert upkeep._chosen(larger, whole=True) == set()  # nothing is gained by "d" alone, and "f" does not fit beside it
-    assert upkeep._chosen(larger[1:], whole=True) == {"f"}
-    assert upkeep._chosen(larger[1:], whole=False) == set()
-    assert upkeep._chosen([file("h", 200, rows=1, deleted=9), file("e", 33)], whole=True) == {"h"}
-    assert upkeep._chosen([file("a", 1)], whole=True) == set()
+    assert maintenance._chosen([*larger, *batches], full=False) == {"a", "b"}
+    assert maintenance._chosen([*larger, *batches], full=True) == {"a", "b", "c", "d"}  # with "f" they would be too large
+    assert maintenance._chosen(larger, full=True) == set()  # nothing is gained by "d" alone, and "f" does not fit beside it
+    assert maintenance._chosen(larger[1:], full=True) == {"f"}
+    assert maintenance._chosen(larger[1:], full=False) == set()
+    assert maintenance._chosen([file("h", 200, rows=1, deleted=9), file("e", 33)], full=True) == {"h"}
+    assert maintenance._chosen([file("a", 1)], full=True) == set()
 
 
 def test_old_files_are_removed_at_last_though_batches_wait(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,7 +388,7 @@ def test_old_files_are_removed_at_last_though_batches_wait(lake: TestLake, monke
     drained(eventual)
     log, asked, now = eventual.table_log("v"), [], [0.0]
     assert log is not None
-    kept = upkeep.Upkeep(lake.spark, log, clock=lambda: now[0])
+    kept = maintenance.TableMaintenance(lake.spark, log, clock=lambda: now[0])
 
     def published() -> Stamp | None:
         asked.append(now[0])
@@ -396,24 +396,24 @@ def test_old_files_are_removed_at_last_though_batches_wait(lake: TestLake, monke
 
     for hours, idle in ((0.5, True), (2, False), (2.1, True), (2.2, True), (8.2, False), (8.5, True), (10, True)):
         now[0] = hours * 3_600
-        kept.keep(published, idle=idle)
+        kept.run(published, idle=idle)
     assert [round(at / 3_600, 1) for at in asked] == [2.1, 8.2, 10.0]
     assert_right(lake, eventual)
 
 
 def test_the_log_is_noted_in_a_checkpoint_when_no_batch_waits(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_MANY_COMMITS", 3)
+    monkeypatch.setattr(maintenance, "_MANY_COMMITS", 3)
     eventual = made(lake)
     for i in range(4):
         lake.sql(f"INSERT INTO {{l}} VALUES ({10 + i}, 1, 1)")
         eventual.refresh("v")
     log = eventual.table_log("v")
     assert log is not None
-    kept = upkeep.Upkeep(lake.spark, log)
-    kept.keep(lambda: eventual.stamp("v"), idle=False)
+    kept = maintenance.TableMaintenance(lake.spark, log)
+    kept.run(lambda: eventual.stamp("v"), idle=False)
     assert log.head().since_checkpoint > 3
     for _ in range(3):
-        kept.keep(lambda: eventual.stamp("v"), idle=True)
+        kept.run(lambda: eventual.stamp("v"), idle=True)
         assert log.head().since_checkpoint == 0
     assert len(list((Path(log.path.removeprefix("file:")) / "_delta_log").glob("*.checkpoint*.parquet"))) == 1
     lake.sql("DELETE FROM {l} WHERE id = 11")
@@ -435,7 +435,7 @@ def test_metrics_are_kept_beside_the_table(lake: TestLake, tmp_path: Path) -> No
 
 def test_progress_is_written_again_with_a_compaction(lake: TestLake) -> None:
     """The log is kept for a day: a table that rests for longer must not lose the commit that says where it is."""
-    from lake.realtime.upkeep import Upkeep
+    from lake.realtime.table_maintenance import TableMaintenance
 
     eventual = made(lake)
     lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
@@ -444,13 +444,13 @@ def test_progress_is_written_again_with_a_compaction(lake: TestLake) -> None:
     log, stamp = eventual.table_log("v"), eventual.stamp("v")
     assert log is not None
     assert stamp is not None
-    kept = log.head().version.number
-    upkeep = Upkeep(lake.spark, log)
-    upkeep.cleaned = (-1e9, 0)
-    upkeep.keep(lambda: stamp, idle=True)  # an hour has passed: old files are removed
-    assert log.head().version.number == kept  # without a commit, after which the stamp would not be the newest
+    before = log.head().version.number
+    kept = TableMaintenance(lake.spark, log)
+    kept.cleaned = (-1e9, 0)
+    kept.run(lambda: stamp, idle=True)  # an hour has passed: old files are removed
+    assert log.head().version.number == before  # without a commit, after which the stamp would not be the newest
     lake.sql("OPTIMIZE delta.`" + lake.path("views/v__realtime") + "`")
-    newer = [Stamp.from_json(c.user_metadata) for c in log.commits(kept, log.head().version.number)]
+    newer = [Stamp.from_json(c.user_metadata) for c in log.commits(before, log.head().version.number)]
     assert [found.snapshot for found in newer[:-1] if found] == [stamp.snapshot] * (len(newer) - 1)
     lake.sql("INSERT INTO {l} VALUES (7, 1, 70)")
     assert drained(eventual).metrics.error == ""
@@ -458,7 +458,7 @@ def test_progress_is_written_again_with_a_compaction(lake: TestLake) -> None:
 
 
 def test_the_log_may_be_cleaned_up_to_a_compaction(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_MANY_FILES", 2)
+    monkeypatch.setattr(maintenance, "_MANY_FILES", 2)
     eventual = made(lake)
     eventual.refresh("v")
     for i in range(3):
@@ -466,7 +466,7 @@ def test_the_log_may_be_cleaned_up_to_a_compaction(lake: TestLake, monkeypatch: 
         eventual.refresh("v")
     log = eventual.table_log("v")
     assert log is not None
-    upkeep.Upkeep(lake.spark, log).keep(lambda: eventual.stamp("v"), idle=False)
+    maintenance.TableMaintenance(lake.spark, log).run(lambda: eventual.stamp("v"), idle=False)
     folder = Path(lake.path("views/v__realtime/_delta_log"))
     for file in folder.glob("*.*"):
         os.utime(file, (time.time() - 6 * 86_400,) * 2)
@@ -489,10 +489,10 @@ def test_a_vacuum_says_no_older_stamp_over_a_newer_batch(lake: TestLake, monkeyp
     assert log is not None
     session = lake.spark.newSession()
     session.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")
-    kept = upkeep.Upkeep(session, log)
+    kept = maintenance.TableMaintenance(session, log)
     kept.cleaned = (-1e9, 0)
     eventual.refresh("v")  # another process commits a batch after the stamp was read
-    kept.keep(lambda: old, idle=True)
+    kept.run(lambda: old, idle=True)
     stamp = eventual.stamp("v")
     assert stamp is not None
     assert stamp.snapshot["l"] == 1

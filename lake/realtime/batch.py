@@ -1,6 +1,6 @@
-"""How far one batch goes: whole commits of each source, oldest first, until the batch has as many rows or files as it may take.
+"""Chooses the versions of one batch: whole commits of all sources, oldest first, up to a number of rows and of files.
 
-A batch takes at least one commit, however large: a commit is the least that a snapshot can move by.
+A batch takes at least one commit, however large: a snapshot can't move by less.
 """
 
 from __future__ import annotations
@@ -14,37 +14,38 @@ from lake.delta.pinned import Pinned
 
 
 @dataclass
-class Step:
-    """A batch's chooser of versions (inputs.Chooser), from the snapshot `since`, None where the view is not yet there.
+class Batch:
+    """Chooses the versions of a batch (views.inputs.Chooser) after the snapshot `since`; None: the view does not exist yet.
 
-    `rows`, `files`: how many of them a batch takes. Afterwards, and when `on_chosen` is told, `heads` are the sources' newest versions,
-    `taken` says what the batch took, `waiting` how many versions are left for later ones, `blocked` how many rows, as far as was looked.
+    `max_rows`, `max_files`: the limits of a batch. `on_chosen` is called once the versions are chosen: then `heads` are the newest
+    versions of the sources, `commits` those of the batch, `waiting` the number of versions that are left for later batches, and `blocked`
+    the number of rows of the first commit that is left.
     """
 
     since: Snapshot | None
-    rows: int
-    files: int
-    on_chosen: Callable[[Step], None] = lambda _: None
+    max_rows: int
+    max_files: int
+    on_chosen: Callable[[Batch], None] = lambda _: None
     heads: dict[str, int] = field(default_factory=dict)
-    taken: list[SourceCommit] = field(default_factory=list)
+    commits: list[SourceCommit] = field(default_factory=list)
     waiting: int = 0
     blocked: int = 0
 
     def __call__(self, heads: Mapping[str, Pinned]) -> dict[str, int]:
-        self.taken, self.waiting, self.blocked = [], 0, 0
+        self.commits, self.waiting, self.blocked = [], 0, 0
         self.heads = {source: head.version.number for source, head in heads.items()}
         if self.since is None:
             return {}
-        # a table that is another one now is left to the refresh, which says so
+        # the refresh reports a table that was replaced by another one
         since = {s: self.since[s] for s, head in heads.items() if s in self.since and self.since[s] <= head.version.number}
         until = dict(since)
         rows = files = 0
         for commit in in_order({source: heads[source] for source in since}, since):
             rows, files = rows + commit.rows, files + commit.files
-            if self.taken and (rows > self.rows or files > self.files):
+            if self.commits and (rows > self.max_rows or files > self.max_files):
                 self.blocked = commit.rows
                 break
-            self.taken.append(commit)
+            self.commits.append(commit)
             until[commit.source] = commit.version
         self.waiting = sum(heads[source].version.number - number for source, number in until.items())
         self.on_chosen(self)

@@ -6,7 +6,7 @@ from typing import Any
 
 from lake.core.snapshots import Snapshot, Version
 from lake.delta.commit_order import SourceCommit
-from lake.realtime.steps import Step
+from lake.realtime.batch import Batch
 
 
 class _Commit:
@@ -32,28 +32,28 @@ class _Head:
         return iter(c for c in self.commits_ if since < c.number)
 
 
-def chosen(rows: int, files: int = 100, **heads: _Head) -> tuple[dict[str, int], Step]:
-    step = Step(Snapshot({name: Version("t", 0) for name in heads}), rows, files)
-    return step(heads), step  # type: ignore[arg-type]
+def chosen(rows: int, files: int = 100, **heads: _Head) -> tuple[dict[str, int], Batch]:
+    batch = Batch(Snapshot({name: Version("t", 0) for name in heads}), rows, files)
+    return batch(heads), batch  # type: ignore[arg-type]
 
 
 def test_all_is_taken_where_it_fits() -> None:
-    until, step = chosen(10, a=_Head(_Commit(1, 1, 4), _Commit(2, 2, 6)), b=_Head())
+    until, batch = chosen(10, a=_Head(_Commit(1, 1, 4), _Commit(2, 2, 6)), b=_Head())
     assert until == {"a": 2, "b": 0}
-    assert (step.waiting, step.blocked) == (0, 0)
+    assert (batch.waiting, batch.blocked) == (0, 0)
 
 
 def test_the_oldest_commits_of_all_sources_come_first() -> None:
-    until, step = chosen(5, a=_Head(_Commit(1, 1, 2), _Commit(2, 4, 2)), b=_Head(_Commit(1, 2, 2), _Commit(2, 3, 2)))
+    until, batch = chosen(5, a=_Head(_Commit(1, 1, 2), _Commit(2, 4, 2)), b=_Head(_Commit(1, 2, 2), _Commit(2, 3, 2)))
     assert until == {"a": 1, "b": 1}
-    assert [(t.source, t.version) for t in step.taken] == [("a", 1), ("b", 1)]
-    assert (step.waiting, step.blocked) == (2, 2)
+    assert [(t.source, t.version) for t in batch.commits] == [("a", 1), ("b", 1)]
+    assert (batch.waiting, batch.blocked) == (2, 2)
 
 
 def test_a_commit_larger_than_a_batch_is_taken_alone() -> None:
-    until, step = chosen(5, a=_Head(_Commit(1, 1, 50), _Commit(2, 2, 1)))
+    until, batch = chosen(5, a=_Head(_Commit(1, 1, 50), _Commit(2, 2, 1)))
     assert until == {"a": 1}
-    assert step.waiting == 1
+    assert batch.waiting == 1
 
 
 def test_files_are_bounded_too() -> None:
@@ -61,22 +61,22 @@ def test_files_are_bounded_too() -> None:
 
 
 def test_a_clock_that_falls_back_does_not_reorder_commits() -> None:
-    until, step = chosen(2, a=_Head(_Commit(1, 9, 1), _Commit(2, 1, 1)), b=_Head(_Commit(1, 5, 1)))
+    until, batch = chosen(2, a=_Head(_Commit(1, 9, 1), _Commit(2, 1, 1)), b=_Head(_Commit(1, 5, 1)))
     assert until == {"a": 1, "b": 1}
-    assert step.taken[-1] == SourceCommit("a", 1, 9.0, 1, 1)
+    assert batch.commits[-1] == SourceCommit("a", 1, 9.0, 1, 1)
 
 
 def test_rows_marked_as_deleted_are_counted_once() -> None:
     commit = _Commit(1, 1, 0)
     commit.files = (_File("f", 90), _File("f", 100, added=False))
-    assert chosen(1000, a=_Head(commit))[1].taken[0].rows == 10
+    assert chosen(1000, a=_Head(commit))[1].commits[0].rows == 10
 
 
 def test_files_written_anew_for_a_few_rows_count_by_their_change_files() -> None:
     commit = _Commit(1, 1, 100_000)
     commit.change_files = {"c": 640}
-    assert chosen(1000, a=_Head(commit))[1].taken[0].rows == 10
+    assert chosen(1000, a=_Head(commit))[1].commits[0].rows == 10
 
 
 def test_nothing_is_chosen_before_the_view_is_there() -> None:
-    assert Step(None, 1, 1)({"a": _Head(_Commit(1, 1, 1))}) == {}  # type: ignore[dict-item]
+    assert Batch(None, 1, 1)({"a": _Head(_Commit(1, 1, 1))}) == {}  # type: ignore[dict-item]
