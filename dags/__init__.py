@@ -1,1 +1,1 @@
-"""Airflow's DAGs, built from lakejoin.yml."""
+"""The DAG files that Airflow loads."""

@@ -1,4 +1,4 @@
-"""The old place of `lake.airflow`, for one more version: `from dags.factory import airflow_dags` works with a warning."""
+"""The old import path of `lake.airflow`. It works for one more version, with a DeprecationWarning."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The DAGs of the lakejoin.yml that LAKEJOIN_CONFIG names, in Airflow."""
+"""The DAGs of the lakejoin.yml that LAKEJOIN_CONFIG names."""
 
 from lake.airflow import airflow_dags
 

@@ -1,4 +1,4 @@
-"""Fails to import where a view of lakejoin.yml is not valid, so that Airflow shows it, and the DAGs of the others stay."""
+"""Fails to import if views of lakejoin.yml are invalid: Airflow shows the errors, and the DAGs of the other views stay."""
 
 from lake.airflow import raise_for_invalid_views
 

@@ -1,4 +1,4 @@
-"""DAGs for Airflow from lakejoin.yml. Parsing a DAG file loads neither PySpark nor Great Expectations.
+"""Makes Airflow DAGs from lakejoin.yml. Parsing a DAG file loads neither PySpark nor Great Expectations.
 
 A file in Airflow's dags folder:
 

@@ -1,4 +1,4 @@
-"""What Lakejoin's jobs leave for a scheduler: small JSON files beside the views, read without Spark."""
+"""Reads, without Spark, the small JSON files that Lakejoin's applications write beside the views."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from lake.config.models import without_spark
 
 
 def answer_of(folder: str, run: str) -> dict[str, Any]:
-    """What the run with this file name has told so far: `{"told": time, "answer": ...}`; empty where it has told nothing."""
+    """What the run with this file name has reported so far, `{"told": time, "answer": ...}`; empty if nothing."""
     return _json(_path(folder) / f"{run}.json")
 
 
-def newest_sign(folder: str) -> dict[str, Any]:
-    """The last file in a folder, by name: what holds a real-time path's lease says there how it is doing. Empty where there is none."""
+def newest_lease(folder: str) -> dict[str, Any]:
+    """The newest lease of a real-time path, with its state and metrics: the last file of the folder by name. Empty if there is none."""
     place = _path(folder)
-    signs = sorted((file for file in place.iterdir() if file.name.endswith(".json")), key=lambda f: f.name) if place.exists() else []
-    if not signs:
+    leases = sorted((file for file in place.iterdir() if file.name.endswith(".json")), key=lambda f: f.name) if place.exists() else []
+    if not leases:
         return {}
-    return _json(signs[-1]) or {"state": "running", "renewed": signs[-1].stat().st_mtime}  # it is being written this moment (lease.newest)
+    return _json(leases[-1]) or {"state": "running", "renewed": leases[-1].stat().st_mtime}  # it is just being written (lease.newest)
 
 
 def _path(folder: str) -> ObjectStoragePath:

@@ -1,6 +1,6 @@
-"""DAGs from lakejoin.yml: one to refresh each group of views, and one each for backfills, quality, maintenance and the real-time paths.
+"""Makes the DAGs of a lakejoin.yml: one to refresh each group of views, and one each for backfills, quality, maintenance and real time.
 
-A file in Airflow's dags folder needs a line of each of these two; an invalid view is an import error of the second's file alone:
+Airflow's dags folder needs two files with one of these lines each; an invalid view is an import error of the second file only:
 
     globals().update(airflow_dags())        # LAKEJOIN_CONFIG names the lakejoin.yml
     raise_for_invalid_views()
@@ -24,33 +24,33 @@ from lake.airflow.settings import Deployment
 from lake.config.models import AirflowConfig
 from lake.errors import ConfigError
 
-_AT = "TABLE=VERSION, several with a space between, or one time such as 2026-01-31T12:00"
+_AT = "TABLE=VERSION (several are separated by spaces), or one time such as 2026-01-31T12:00"
 _FORM_PATTERN = r"^\s*(\w+=\d+([,\s]+\w+=\d+)*|\d{4}-\d\d-\d\d\S*)?\s*$"
 
 
 def airflow_dags(config: str | Path | None = None, env: str | None = None) -> dict[str, DAG]:
-    """The DAGs of a configuration, by id, without its invalid views. Raises ConfigError where the rest of the file is not valid."""
+    """The DAGs of a configuration, by id, without its invalid views. Raises ConfigError if the rest of the file is not valid."""
     deployment = Deployment.of(config, env)
     refreshes = [_refresh(deployment, group) for group in groups(deployment.config)[0]]
     return {dag.dag_id: dag for dag in [*refreshes, *_others(deployment)]}
 
 
 def raise_for_invalid_views(config: str | Path | None = None, env: str | None = None) -> None:
-    """Raise ConfigError with what is wrong with each view, or group of views, that has no DAG for it."""
+    """Raise ConfigError with the errors of the views, or groups of views, that have no DAG because of them."""
     deployment = Deployment.of(config, env)
-    wrong = {**deployment.wrong, **groups(deployment.config)[1]}
-    if wrong:
-        raise ConfigError("\n".join(f"{name}: {error}" for name, error in wrong.items()))
+    errors = {**deployment.wrong, **groups(deployment.config)[1]}
+    if errors:
+        raise ConfigError("\n".join(f"{name}: {error}" for name, error in errors.items()))
 
 
 def _refresh(deployment: Deployment, group: Group) -> DAG:
     views = [deployment.config.views[view] for view in group.views]
-    about = [f"- **{name}**: {view.description or 'a view'}" for name, view in zip(group.views, views, strict=True)]
+    lines = [f"- **{name}**: {view.description or 'a view'}" for name, view in zip(group.views, views, strict=True)]
     schedule: Any = CronDataIntervalTimetable(group.schedule, timezone="UTC") if group.schedule else None
-    if group.upon:
-        schedule = reduce(or_, [deployment.asset(source) for source in group.upon])
+    if group.sources:
+        schedule = reduce(or_, [deployment.asset(source) for source in group.sources])
     tags = {tag for view in views for tag in view.tags}
-    with _dag(deployment, f"refresh_{group.name}", schedule, "\n".join(["Refreshes, exactly:", "", *about]), tags) as dag:
+    with _dag(deployment, f"refresh_{group.name}", schedule, "\n".join(["Refreshes these views:", "", *lines]), tags) as dag:
         owner = next((view.owner for view in views if view.owner), "lakejoin")
         refresh = RefreshOperator(task_id="refresh", deployment=deployment, views=group.views, owner=owner)
         refresh >> Outcome(task_id="outcome", retries=0, owner=owner)
@@ -63,7 +63,7 @@ def _others(deployment: Deployment) -> Iterator[DAG]:
         plan = BackfillOperator(task_id="plan", deployment=deployment)
         plan >> BackfillOperator(task_id="backfill", deployment=deployment, planned_by="plan")
     yield dag
-    with _dag(deployment, "quality", _cron(settings, "quality"), "Checks each view and what it reads.") as dag:
+    with _dag(deployment, "quality", _cron(settings, "quality"), "Checks all views and their sources, and writes the report.") as dag:
         read = [deployment.asset(view) for view in views]
         CheckOperator(task_id="check", deployment=deployment, command=["check", "--all", "--report"], inlets=read)
     yield dag
@@ -71,10 +71,10 @@ def _others(deployment: Deployment) -> Iterator[DAG]:
         LakejoinOperator(task_id="maintain", deployment=deployment, command=["maintain", "--all"])
     yield dag
     if any(view.realtime for view in views.values()):
-        with _dag(deployment, "realtime", None, "Starts the real-time paths, detached, where they do not run.") as dag:
+        with _dag(deployment, "realtime", None, "Starts the real-time paths that do not run, as a detached application.") as dag:
             StartRealtime(task_id="start", deployment=deployment)
         yield dag
-        with _dag(deployment, "heartbeat", _cron(settings, "heartbeat"), "Fails where a real-time path is dead or behind.") as dag:
+        with _dag(deployment, "heartbeat", _cron(settings, "heartbeat"), "Fails if a real-time path does not run, or is behind.") as dag:
             CheckHeartbeat(task_id="check", deployment=deployment, retries=0)
         yield dag
 
@@ -107,19 +107,29 @@ def _cron(settings: AirflowConfig, name: str) -> CronTriggerTimetable | None:
 
 
 def _form(views: list[str]) -> dict[str, Param]:
-    moment: dict[str, Any] = {"type": ["string", "null"], "pattern": _FORM_PATTERN}
+    versions: dict[str, Any] = {"type": ["string", "null"], "pattern": _FORM_PATTERN}
     return {
-        "view": Param(views[0] if views else "", type="string", enum=views or [""], description="The view."),
-        "mode": Param("replay", type="string", enum=["replay", "catch-up", "rebuild"], description="The past, or the view itself."),
-        "since": Param(None, **moment, description=f"Where a replay begins: {_AT}."),
-        "until": Param(None, **moment, description=f"Where it ends (newest): {_AT}."),
-        "step": Param("1", type="string", pattern=r"^\d+[smhd]?$", description="So many commits, or so long a time: 5, 30m, 6h, 1d."),
-        "publish": Param(False, type="boolean", description="Replace the view's own rows by a replay's at its end."),
-        "dry_run": Param(False, type="boolean", description="Only list the intervals, and their size."),
+        "view": Param(views[0] if views else "", type="string", enum=views or [""], description="The view to backfill."),
+        "mode": Param(
+            "replay",
+            type="string",
+            enum=["replay", "catch-up", "rebuild"],
+            description="replay: re-create past states beside the view. catch-up, rebuild: change the view itself.",
+        ),
+        "since": Param(None, **versions, description=f"The start of a replay: {_AT}."),
+        "until": Param(None, **versions, description=f"The end; default: the newest versions. {_AT}."),
+        "step": Param(
+            "1",
+            type="string",
+            pattern=r"^\d+[smhd]?$",
+            description="The size of a step: a number of commits (5) or a length of time (30m, 6h, 1d).",
+        ),
+        "publish": Param(False, type="boolean", description="At the end of a replay, publish its rows as those of the view."),
+        "dry_run": Param(False, type="boolean", description="Only list the intervals and their sizes."),
     }
 
 
-_MAINTENANCE = "Compacts view tables, and vacuums what no view has to read any more."
-_BACKFILL = """Makes a view's history again over a range of snapshots (replay), brings a view that is far behind to the newest in steps
-(catch-up), or computes it anew (rebuild). The first task lists the intervals and their size, and finds what can't be read any more; the
-second makes them, one after the other, and goes on where it was when it is tried again."""
+_MAINTENANCE = "Compacts the tables of views, and removes files that no view needs any more."
+_BACKFILL = """Re-creates the history of a view over a range of snapshots (replay), refreshes a view that is far behind in steps
+(catch-up), or recomputes it (rebuild). The first task lists the intervals and their sizes, and fails if a version can no longer be read.
+The second task processes them one after the other; a retry continues where the last try stopped."""

@@ -1,4 +1,4 @@
-"""Tasks: each starts one Spark application, the lakejoin command, and says what came of it in Lakejoin's own words."""
+"""The operators: each runs the lakejoin command as one Spark application, and reports its result, or Lakejoin's own error message."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = str(Path(__file__).parent.parent / "cli" / "submit" / "job.py")
 
 
 class ReportLink(BaseOperatorLink):
-    """From a run to the report: where the lakehouse's checks were written last."""
+    """A link from a run to the newest report."""
 
     name = "Report"
 
@@ -33,9 +33,9 @@ class ReportLink(BaseOperatorLink):
 
 
 class LakejoinOperator(SparkSubmitOperator):
-    """Runs `lakejoin VERB ...` by spark-submit; its answer is the task's return value.
+    """Runs `lakejoin VERB ...` with spark-submit; its answer is the return value of the task.
 
-    `command`: the verb and its arguments. Killing the task ends its application. A failure that a person has to mend is not tried again.
+    `command`: the verb and its arguments. Killing the task ends its application. A failure that a person must correct is not retried.
     """
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "command")
@@ -49,21 +49,21 @@ class LakejoinOperator(SparkSubmitOperator):
         super().__init__(conn_id=settings.conn_id, pool=settings.pool, **{**submit, **kwargs})
 
     def execute(self, context: Context) -> Any:
-        """Start the application and wait for its end. Raises AirflowFailException where trying again would not help."""
+        """Start the application and wait for its end. Raises AirflowFailException if a retry would not help."""
         run = run_file(f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
         self.application_args = [*self.deployment.options, "--run", run, *self.arguments(context)]
-        self.with_delta()
+        self.add_delta()
         before, failure = answer_of(self.deployment.config.runs_path, run), None
         try:
             with self.private_settings():
                 super().execute(context)
         except AirflowException as error:
             failure = error
-        told = answer_of(self.deployment.config.runs_path, run)
-        answer = told.get("answer") if told != before else None
-        self.published(context, answer)
+        report = answer_of(self.deployment.config.runs_path, run)
+        answer = report.get("answer") if report != before else None
+        self.send_events(context, answer)
         if failure is not None:
-            self.failed(context, failure, answer)
+            self.fail(context, failure, answer)
         return answer
 
     @contextmanager
@@ -76,8 +76,8 @@ class LakejoinOperator(SparkSubmitOperator):
             finally:
                 self.properties_file = shown
 
-    def with_delta(self) -> None:
-        """Delta's jars where they were resolved at set-up, for a driver on this machine; else its coordinates, for Spark's own resolver."""
+    def add_delta(self) -> None:
+        """Add Delta's jars if they were resolved at set-up and the driver is on this machine; otherwise its Maven coordinates."""
         if self.jars is None and self.packages is None:
             found = [] if self.deployment.in_cluster else jars()
             spark = ".".join(version("pyspark").split(".")[:2])
@@ -88,11 +88,11 @@ class LakejoinOperator(SparkSubmitOperator):
         """The verb and its arguments, in this run."""
         return self.command
 
-    def published(self, context: Context, answer: Any) -> None:
-        """Tell those who wait for the views."""
+    def send_events(self, context: Context, answer: Any) -> None:
+        """Send asset events and findings."""
 
-    def found(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Call `airflow.on_finding` with each finding that opened, got worse or was resolved; that fails nothing."""
+    def report_findings(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Call `airflow.on_finding` with each finding that opened, escalated or was resolved; an error in it is only logged."""
         called = self.deployment.config.airflow.on_finding
         for event in events:
             self.log.info("finding %s: %s", event["event"], event)
@@ -100,20 +100,20 @@ class LakejoinOperator(SparkSubmitOperator):
                 module, _, function = called.partition(":")
                 try:
                     getattr(import_module(module), function)(event)
-                except Exception:  # whatever is wrong with it, the checks stand
+                except Exception:  # an error in a user's function must not fail the checks
                     self.log.exception("`airflow.on_finding` failed")
 
-    def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
-        """Raise the failure in Lakejoin's words."""
-        raise _worded(failure, answer)
+    def fail(self, context: Context, failure: AirflowException, answer: Any) -> None:
+        """Raise the failure with Lakejoin's message."""
+        raise _with_message(failure, answer)
 
 
 class RefreshOperator(LakejoinOperator):
-    """Refreshes a group of views in one application, and sends an asset event for each that was published.
+    """Refreshes a group of views in one application, and sends an asset event for each view that was published.
 
-    A scheduled run (or one of `airflow backfill`) goes to the sources' versions as of the end of its data interval; any other to those that
-    are newest at its first try. Retries go to the same. Airflow sends the events of a task only if it succeeds: so this one does in the
-    end, whichever views failed, and `Outcome` after it fails for them.
+    A scheduled run (or one of `airflow backfill`) refreshes to the versions of the sources at the end of its data interval; any other run
+    to the newest versions at its first try. Retries use the same versions. Airflow sends the events of a task only if the task succeeds.
+    So this task succeeds in the end even if views failed, and the task `Outcome` after it fails for them.
     """
 
     def __init__(self, *, deployment: Deployment, views: Sequence[str], **kwargs: Any) -> None:
@@ -126,17 +126,17 @@ class RefreshOperator(LakejoinOperator):
         check = ["--check"] if self.deployment.config.airflow.check_after_refresh else []
         return ["refresh", *self.views, *until, *check]
 
-    def published(self, context: Context, answer: Any) -> None:
+    def send_events(self, context: Context, answer: Any) -> None:
         for view, outcome in views_of(answer).items():
-            self.found(outcome.get("events", ()))
+            self.report_findings(outcome.get("events", ()))
             if outcome["moved"]:
                 result = outcome["result"] or {}
                 rows = {name: result.get(name) for name in ("rows_inserted", "rows_deleted", "mode")}
                 extra = {"view": view, "since": outcome["since"], "snapshot": outcome["until"], **rows}
                 context["outlet_events"][AssetAlias(self.deployment.alias(view))].add(self.deployment.asset(view), extra=extra)
 
-    def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
-        error, task = _worded(failure, answer), context["ti"]
+    def fail(self, context: Context, failure: AirflowException, answer: Any) -> None:
+        error, task = _with_message(failure, answer), context["ti"]
         if not _failed(answer) or (not isinstance(error, AirflowFailException) and task.try_number <= task.max_tries):
             raise error
         self.log.error("%s", error)
@@ -145,25 +145,25 @@ class RefreshOperator(LakejoinOperator):
 class CheckOperator(LakejoinOperator):
     """Checks views."""
 
-    def published(self, context: Context, answer: Any) -> None:
-        self.found(answer.get("events", ()) if isinstance(answer, dict) else ())
+    def send_events(self, context: Context, answer: Any) -> None:
+        self.report_findings(answer.get("events", ()) if isinstance(answer, dict) else ())
 
-    def failed(self, context: Context, failure: AirflowException, answer: Any) -> None:
-        """Say what is wrong; what was found is not found again by trying again."""
-        said = answer if isinstance(answer, dict) else {}
+    def fail(self, context: Context, failure: AirflowException, answer: Any) -> None:
+        """Fail with the critical findings and broken checks, without retries."""
+        results = answer if isinstance(answer, dict) else {}
         critical = [
             f"{f['id']} {f['scope']}, {f['check']}: {f['subject']} ({f['cause']}). Run: {f['command']}"
-            for f in said.get("findings", [])
+            for f in results.get("findings", [])
             if f["severity"] == "critical"
         ]
-        broken = [f"{c['scope']}, {c['check']} could not run: {c['broken']}" for c in said.get("checks", []) if c["status"] == "broken"]
+        broken = [f"{c['scope']}, {c['check']} could not run: {c['broken']}" for c in results.get("checks", []) if c["status"] == "broken"]
         if critical or broken:
             raise AirflowFailException("\n".join([*critical, *broken]))
-        super().failed(context, failure, answer)
+        super().fail(context, failure, answer)
 
 
 class Outcome(BaseOperator):
-    """Fails where a view of a refresh has, in Lakejoin's words."""
+    """Fails if views of the refresh failed, with Lakejoin's messages."""
 
     def execute(self, context: Context) -> Any:
         failed = _failed(context["ti"].xcom_pull(task_ids="refresh"))
@@ -172,7 +172,7 @@ class Outcome(BaseOperator):
 
 
 class BackfillOperator(LakejoinOperator):
-    """A backfill as the form of its DAG asks for it. `planned_by`: the task whose dry run settled the range; None: this is it."""
+    """Runs a backfill with the parameters of the form. `planned_by`: the task whose dry run chose the range; None: this is the dry run."""
 
     def __init__(self, *, planned_by: str | None = None, **kwargs: Any) -> None:
         self.planned_by = planned_by
@@ -184,7 +184,7 @@ class BackfillOperator(LakejoinOperator):
         if self.planned_by is None:
             return [*common, *_each("--since", form["since"]), *_each("--until", form["until"]), "--dry-run"]
         if form["dry_run"]:
-            raise AirflowSkipException("This was a dry run: the intervals are in the log of the task before.")
+            raise AirflowSkipException("This was a dry run: the log of the task `plan` lists the intervals.")
         steps = context["ti"].xcom_pull(task_ids=self.planned_by)["steps"]
         ends = [f"--until={table}={number}" for table, number in steps[-1]["until"].items()]
         if mode == "replay":
@@ -194,29 +194,29 @@ class BackfillOperator(LakejoinOperator):
 
 
 def views_of(answer: Any) -> dict[str, dict[str, Any]]:
-    """What came of each view in a refresh."""
+    """The outcome of each view of a refresh."""
     return dict(answer.get("views", {})) if isinstance(answer, dict) else {}
 
 
 def _each(option: str, text: str | None) -> list[str]:
-    """`bid=10 auction=3` as an option for each."""
+    """One option for each part of a text such as `bid=10 auction=3`."""
     return [f"{option}={part}" for part in re.split(r"[,\s]+", text.strip()) if part] if text else []
 
 
 def _failed(answer: Any) -> list[dict[str, Any]]:
-    """The views of a refresh that were not brought where they were to go."""
+    """The outcomes of the views that were not refreshed."""
     return [outcome for outcome in views_of(answer).values() if outcome["state"] != "done"]
 
 
-def _worded(failure: AirflowException, answer: Any) -> AirflowException:
-    """The failure in Lakejoin's words, where it left some: in its answer, or as the last line that it printed."""
+def _with_message(failure: AirflowException, answer: Any) -> AirflowException:
+    """The failure with Lakejoin's message if there is one, in its answer or in the last line that it printed."""
     views = _failed(answer)
     if views:
-        again = any(outcome["again"] for outcome in views)
+        retry = any(outcome["again"] for outcome in views)
         text = "\n".join(outcome["error"] for outcome in views)
     elif isinstance(answer, dict) and "error" in answer:
-        again, text = answer["again"], answer["error"]
+        retry, text = answer["again"], answer["error"]
     else:
         printed = re.findall(r"lakejoin: (.+)", str(failure))
-        again, text = not printed, printed[-1] if printed else str(failure)
-    return AirflowException(text) if again else AirflowFailException(text)
+        retry, text = not printed, printed[-1] if printed else str(failure)
+    return AirflowException(text) if retry else AirflowFailException(text)

@@ -1,4 +1,4 @@
-"""Which tables and views a view reads, from its text alone: parsing a DAG file must start no JVM."""
+"""Finds which tables and views a view reads, from the text of its query, without a JVM."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from lake.config.view_sources import one_query, query_text
 
 @dataclass(frozen=True)
 class Reads:
-    """The tables and views that a view reads; at worst some more tables, and where it is not `sure` some more views."""
+    """The tables and views that a view reads. There may be tables too many, and views too many if it is not `sure`."""
 
     names: tuple[str, ...]
     sure: bool = True
 
 
 def reads(name: str, config: Config) -> Reads:
-    """What a view reads: of a query the names where relations stand, of a function its parameters (all tables where its source can't be
-    found). Raises ConfigError where the text can't be read."""
+    """What a view reads: the relations that its query names, or the parameters of its function (all tables if there is no source file).
+    Raises ConfigError if the text can't be read."""
     view = config.view(name)
     others = [n for n in [*config.tables, *config.views] if n != name]
     if view.function is not None:
-        asked = _parameters(view.function, config.directory)
-        return Reads(tuple(n for n in others if n in (config.tables if asked is None else asked)))
+        parameters = _parameters(view.function, config.directory)
+        return Reads(tuple(n for n in others if n in (config.tables if parameters is None else parameters)))
     text = query_text(view, config)
     words = {word.lower() for word in re.findall(r"\w+", text)}
     found = Reads(tuple(n for n in others if n.lower() in words))
     if not any(n in config.views for n in found.names):
-        return found  # a table too many starts a refresh that finds nothing to do
+        return found  # a table too many only starts a refresh that has nothing to do
     relations = _relations(text)
     return Reads(found.names, sure=False) if relations is None else Reads(tuple(n for n in others if n.lower() in relations))
 
 
 def _relations(text: str) -> set[str] | None:
-    """The tables that a query names, as it resolves names; None where it can't be told here (Spark says what is wrong with it)."""
-    import sqlglot  # half a second, for those only whose views read views
+    """The tables that a query names, by the scopes of its names; None if it can't be parsed here (Spark reports the error)."""
+    import sqlglot  # half a second: only if views read views
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
 
@@ -50,7 +50,7 @@ def _relations(text: str) -> set[str] | None:
 
 
 def _parameters(function: str, directory: Path) -> list[str] | None:
-    """A function's parameters, read from its source beside the configuration; None where it is not there."""
+    """The parameters of a function, read from its source file beside the configuration; None if it is not there."""
     module, _, wanted = function.partition(":")
     file = directory / Path(*module.split(".")).with_suffix(".py")
     if not file.is_file():

@@ -1,4 +1,7 @@
-"""Real-time paths run for ever, so no worker slot hosts them: a task starts their application and leaves it, another reads what it says."""
+"""The operators for real-time paths: one starts their application and leaves it running, one checks their leases.
+
+Real-time paths run without end, so they do not occupy a worker slot.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from lake.airflow.answers import newest_sign
+from lake.airflow.answers import newest_lease
 from lake.airflow.operators import LakejoinOperator
 from lake.airflow.settings import Deployment
 from lake.core.kinds import SUFFIXES
@@ -24,8 +27,8 @@ _POLL = 2.0
 
 
 class StartRealtime(LakejoinOperator):
-    """Starts one application for all real-time paths: in cluster mode as such, else as a process of its own beside the worker, which the
-    worker does not end. Skips where all run."""
+    """Starts one application for all real-time paths: on the cluster in cluster mode, otherwise as a detached process on the worker's
+    machine. Skipped if all paths run."""
 
     def __init__(self, *, deployment: Deployment, **kwargs: Any) -> None:
         submit = {"track_driver_via_k8s_api": True, "yarn_track_via_rm_api": True} if deployment.in_cluster else {}
@@ -33,10 +36,10 @@ class StartRealtime(LakejoinOperator):
 
     def execute(self, context: Context) -> Any:
         if not self._some_dead():
-            raise AirflowSkipException("All real-time paths run.")
+            raise AirflowSkipException("All real-time paths run already.")
         self.application_args = [*self.deployment.options, *self.command]
         self.conf = {**(self.conf or {}), **_NOT_WAITED_FOR}
-        self.with_delta()
+        self.add_delta()
         with self.private_settings():
             return self._start()
 
@@ -58,7 +61,7 @@ class StartRealtime(LakejoinOperator):
         return {"process": process.pid, "log": str(log)}
 
     def _some_dead(self) -> bool:
-        return any(dead(self.deployment, dict(_signs(self.deployment))))
+        return any(dead(self.deployment, dict(_leases(self.deployment))))
 
     def _until_running(self, process: subprocess.Popen[bytes], log: Path) -> None:
         """Wait while the application starts: it may have to build tables first. Airflow's `execution_timeout` limits the wait."""
@@ -69,42 +72,43 @@ class StartRealtime(LakejoinOperator):
 
 
 class CheckHeartbeat(BaseOperator):
-    """Fails where a real-time path is dead or behind, saying which and what to do."""
+    """Fails if a real-time path does not run or is behind; the message says which, and what to do."""
 
     def __init__(self, *, deployment: Deployment, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.deployment = deployment
 
     def execute(self, context: Context) -> Any:
-        signs = dict(_signs(self.deployment))
-        wrong = [*dead(self.deployment, signs), *behind(self.deployment, signs)]
-        for view, said in signs.items():
-            self.log.info("%s: %s, latency %s", view, said.get("state", "never ran"), said.get("latency_seconds"))
-        if wrong:
-            raise AirflowException("\n".join(wrong))
+        leases = dict(_leases(self.deployment))
+        problems = [*dead(self.deployment, leases), *behind(self.deployment, leases)]
+        for view, lease in leases.items():
+            self.log.info("%s: %s, latency %s", view, lease.get("state", "never ran"), lease.get("latency_seconds"))
+        if problems:
+            raise AirflowException("\n".join(problems))
 
 
-def dead(deployment: Deployment, signs: Mapping[str, dict[str, Any]]) -> Iterator[str]:
-    """Each real-time path that does not run, by what each said last, and how to start it."""
+def dead(deployment: Deployment, leases: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """A message for each real-time path that does not run, by its lease, with how to start it."""
     from lake.core.kinds import LEASE_RUNNING, LEASE_SECONDS
 
     start = f"Run the DAG {deployment.dag_id('realtime')}, or `lakejoin realtime --all`."
-    for view, said in signs.items():
-        silent = time.time() - float(said.get("renewed", 0))
-        if not said:
+    for view, lease in leases.items():
+        age = time.time() - float(lease.get("renewed", 0))
+        if not lease:
             yield f"The real-time path of view {view!r} has never run. {start}"
-        elif said.get("state") not in LEASE_RUNNING:
-            yield f"The real-time path of view {view!r} has {said.get('state')}{_because(said)}. {start}"
-        elif silent > LEASE_SECONDS:
-            where = f"process {said.get('process')} on {said.get('host')}"
-            yield f"The real-time path of view {view!r} is dead: no sign of {where} for {timedelta(seconds=int(silent))}. {start}"
+        elif lease.get("state") not in LEASE_RUNNING:
+            yield f"The real-time path of view {view!r} has {lease.get('state')}{_because(lease)}. {start}"
+        elif age > LEASE_SECONDS:
+            process = f"process {lease.get('process')} on {lease.get('host')}"
+            for_long = f"has not renewed its lease for {timedelta(seconds=int(age))}"
+            yield f"The real-time path of view {view!r} is dead: {process} {for_long}. {start}"
 
 
-def behind(deployment: Deployment, signs: Mapping[str, dict[str, Any]]) -> Iterator[str]:
-    """Each real-time path that runs and is later than `behind_seconds`."""
+def behind(deployment: Deployment, leases: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """A message for each running real-time path whose latency is above `behind_seconds`."""
     limit = deployment.config.airflow.behind_seconds
-    for view, said in signs.items():
-        late, waiting = (said.get("latency_seconds") or {}).get("p95"), said.get("backlog_versions", 0)
+    for view, lease in leases.items():
+        late, waiting = (lease.get("latency_seconds") or {}).get("p95"), lease.get("backlog_versions", 0)
         if late is not None and late > limit and waiting:
             yield (
                 f"The real-time path of view {view!r} is behind: {waiting:,} versions wait, and 95 % of changes took up to {late:.0f} s "
@@ -112,15 +116,15 @@ def behind(deployment: Deployment, signs: Mapping[str, dict[str, Any]]) -> Itera
             )
 
 
-def _signs(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What each real-time path said last; of those in a catalog's schema nothing can be seen without Spark."""
+def _leases(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The newest lease of each real-time path. Tables in a schema of a catalog can't be read without Spark, so they are left out."""
     from lake.core.kinds import LEASE_FOLDER
 
     for name, view in deployment.config.views.items():
         place = deployment.config.view_path(name + SUFFIXES["eventual"])
         if view.realtime is not None and place is not None:
-            yield name, newest_sign(f"{place}/{LEASE_FOLDER}")
+            yield name, newest_lease(f"{place}/{LEASE_FOLDER}")
 
 
-def _because(said: Mapping[str, Any]) -> str:
-    return f": {said['error']}" if said.get("error") else ""
+def _because(lease: Mapping[str, Any]) -> str:
+    return f": {lease['error']}" if lease.get("error") else ""

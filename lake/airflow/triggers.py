@@ -1,4 +1,4 @@
-"""An event when a Delta table has a new version: one watch a table, whatever number of views read it, and no JVM."""
+"""A trigger that fires when a Delta table has a new version, without a JVM; views that read the same table share it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _SEEN = "version"
 
 
 class NewVersion(BaseEventTrigger):
-    """Fires with `{"table", "version"}` when the table at `path` has another newest version than at the last event, looked at every
-    `seconds`; at the first start, too. The version is kept with the asset, so that what came while nothing ran is found on restart."""
+    """Fires with `{"table", "version"}` when the newest version of the table at `path` differs from that of the last event, and at the
+    first start. It polls every `seconds`. Airflow stores the version with the asset, so a restart finds versions committed meanwhile."""
 
     def __init__(self, table: str, path: str, seconds: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -26,22 +26,22 @@ class NewVersion(BaseEventTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", {"table": self.table, "path": self.path, "seconds": self.seconds}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        kept = self.asset_state_store
-        found = await kept.aget(_SEEN) if kept is not None else None
+        store = self.asset_state_store
+        found = await store.aget(_SEEN) if store is not None else None
         seen = found if isinstance(found, int) else None
-        wrong = ""
+        reported = ""
         while True:
             version = seen
             try:
                 version = await asyncio.to_thread(newest_version, self.path, seen)
-                wrong = ""
-            except SourceError as error:  # not there yet, or not to be reached just now
-                if str(error) != wrong:
+                reported = ""
+            except SourceError as error:  # the table does not exist yet, or its storage is not available
+                if str(error) != reported:
                     self.log.warning("%s", error)
-                wrong = str(error)
+                reported = str(error)
             if version != seen:
                 yield TriggerEvent({"table": self.table, "version": version})  # type: ignore[no-untyped-call]
                 seen = version
-                if kept is not None:
-                    await kept.aset(_SEEN, version)
+                if store is not None:
+                    await store.aset(_SEEN, version)
             await asyncio.sleep(self.seconds)

@@ -96,9 +96,9 @@ def test_what_is_wrong_outside_the_views_is_an_import_error_of_the_dag_file(writ
 def test_a_wrong_cron_expression_is_an_error_of_its_own_view(written: Written) -> None:
     file = written({"good": {"query": JOIN}, "bad": {"query": JOIN, "schedule": "every hour"}})
     assert "lakejoin_refresh_good" in airflow_dags(file)
-    with pytest.raises(ConfigError, match=r"bad: .*'every hour' is no cron expression"):
+    with pytest.raises(ConfigError, match=r"bad: .*'every hour' is not a cron expression"):
         raise_for_invalid_views(file)
-    with pytest.raises(ConfigError, match=r"`airflow.quality`: 'nightly' is no cron expression"):
+    with pytest.raises(ConfigError, match=r"`airflow.quality`: 'nightly' is not a cron expression"):
         airflow_dags(written({"good": {"query": JOIN}}, airflow={"quality": "nightly"}))
 
 
@@ -182,21 +182,21 @@ def test_an_upstream_dags_asset_takes_the_place_of_a_watch(written: Written) -> 
 def test_views_are_started_by_what_they_read(written: Written, views: dict[str, Any], expected: dict[str, list[str]]) -> None:
     found, wrong = groups(load(written({name: {**view, "refresh": "changes"} for name, view in views.items()})))
     assert not wrong
-    assert {group.name: sorted(group.upon) for group in found} == expected
+    assert {group.name: sorted(group.sources) for group in found} == expected
 
 
 def test_a_functions_parameters_are_read_from_its_source(written: Written, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import nothing_that_there_is\n\ndef joined(bid, *, person):\n    return bid\n")
     views = {"f": {"function": "mine:joined", "refresh": "changes"}, "g": {"function": "elsewhere:it", "refresh": "changes"}}
     found, _ = groups(load(written(views)))
-    assert {group.name: sorted(group.upon) for group in found} == {"f": ["bid", "person"], "g": ["auction", "bid", "person"]}
+    assert {group.name: sorted(group.sources) for group in found} == {"f": ["bid", "person"], "g": ["auction", "bid", "person"]}
 
 
 def test_views_of_a_group_must_have_one_schedule_and_tables_of_a_catalog_an_asset(written: Written) -> None:
     views = {"a": {"query": JOIN, "group": "g", "schedule": "@daily"}, "b": {"query": JOIN, "group": "g"}, "c": {"query": JOIN}}
     found, wrong = groups(load(written(views)))
     assert [group.name for group in found] == ["c"]
-    assert "must have one schedule" in str(wrong["g"])
+    assert "must have the same `schedule`" in str(wrong["g"])
     named = {**TABLES, "bid": {"name": "main.sales.bid"}}
     _, wrong = groups(load(written({"v": {"query": JOIN, "refresh": "changes"}}, tables=named)))
     assert "'bid' is named in a catalog" in str(wrong["v"])

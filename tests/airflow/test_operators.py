@@ -192,7 +192,7 @@ def checked(deployment: Deployment) -> None:
     [
         ({"state": "failed", "error": "the feed has a gap"}, "'v' has failed: the feed has a gap. Run the DAG lakejoin_realtime"),
         ({"state": "stopped"}, "'v' has stopped"),
-        ({"renewed": 0}, r"is dead: no sign of process \d+ on .* for \d+ days"),
+        ({"renewed": 0}, r"is dead: process \d+ on .* has not renewed its lease for \d+ days"),
         ({"latency_seconds": {"p95": 900.0}, "backlog_versions": 40}, "is behind: 40 versions wait, and 95 % of changes took up to 900 s"),
     ],
 )
