@@ -1,6 +1,6 @@
-"""A Spark standalone cluster on this machine, to try jobs on: `python -m spark_jobs.cluster` runs until Ctrl-C.
+"""Starts a Spark standalone cluster on this machine, for tests: `python -m spark_jobs.cluster` runs until Ctrl-C.
 
-Spark's pip package has no scripts for one, but all that they would start.
+The pip package of Spark has the classes of a cluster, but not the scripts that start them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STARTS_WITHIN = 60.0
 
 @dataclass(frozen=True)
 class Cluster:
-    """`url`: of the master; `workers`: the process of each, beside its log."""
+    """A running cluster. `url`: the master; `workers`: the processes of the workers; `folder`: their logs."""
 
     url: str
     workers: tuple[subprocess.Popen[bytes], ...]
@@ -33,17 +33,17 @@ class Cluster:
 
 @contextmanager
 def cluster(workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator[Cluster]:
-    """A master and some workers, of so many cores and so much memory each; all end with the block. Raises RuntimeError."""
+    """Start a master and workers with this number of cores and this memory each; all end with the block. Raises RuntimeError."""
     with TemporaryDirectory(prefix="spark-cluster-") as place:
         folder, started = Path(place), list[subprocess.Popen[bytes]]()
         try:
             local = ["--host", "127.0.0.1", "--webui-port", "0"]
             started.append(_start("master.Master", [*local, "--port", "0"], folder / "master.log"))
-            url = _said(folder / "master.log", "Starting Spark master at ", started[0])
+            url = _value_in(folder / "master.log", "Starting Spark master at ", started[0])
             options = [*local, "--cores", str(cores), "--memory", memory, "--work-dir", str(folder), url]
             for number in range(workers):
                 started.append(_start("worker.Worker", options, folder / f"worker-{number}.log"))
-                _said(folder / f"worker-{number}.log", "Successfully registered with master ", started[-1])
+                _value_in(folder / f"worker-{number}.log", "Successfully registered with master ", started[-1])
             yield Cluster(url, tuple(started[1:]), folder)
         finally:
             for process in started:
@@ -60,20 +60,20 @@ def _start(name: str, options: list[str], log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
 
 
-def _said(log: Path, words: str, process: subprocess.Popen[bytes]) -> str:
-    """What follows some words in a process's log."""
+def _value_in(log: Path, words: str, process: subprocess.Popen[bytes]) -> str:
+    """The word that follows a text in the log of a process. Raises RuntimeError if the process ends before."""
     deadline = time.monotonic() + _STARTS_WITHIN
     while time.monotonic() < deadline and process.poll() is None:
         text = log.read_text()
         if words in text:
             return text.split(words, 1)[1].split()[0]
         time.sleep(0.1)
-    raise RuntimeError(f"Spark's cluster did not start. The end of {log.name}:\n{log.read_text()[-2000:]}")
+    raise RuntimeError(f"The Spark cluster did not start. The end of {log.name}:\n{log.read_text()[-2000:]}")
 
 
 def main() -> int:
     """Run until Ctrl-C."""
-    for number in (signal.SIGTERM, signal.SIGINT):  # which a shell's background job is started with ignored
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell starts background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     try:
         with cluster() as found:

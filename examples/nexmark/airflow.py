@@ -33,7 +33,7 @@ _SILENT_AT_MOST = 180.0
 _ENDS_WITHIN = 20.0
 _VIEWS = {
     "prices_by_category": {
-        "description": "What is bid in each category, from q20",
+        "description": "The bids of each category, from q20",
         "query": "SELECT category, count(*) AS bids, max(price) AS highest, sum(price) AS total FROM q20 GROUP BY category",
         "group": "bids",
         "refresh": "changes",
@@ -47,14 +47,14 @@ _VIEWS = {
 
 
 def configuration(home: Path) -> dict[str, object]:
-    """The demo's lakejoin.yml: q20 and a view on it follow their sources' changes, another one goes by the clock."""
+    """The lakejoin.yml of the demo: q20 and a view on it are refreshed on changes, another view on a schedule."""
     settings = yaml.safe_load(_CONFIG.read_text())
     views = {"q20": {**settings["views"]["q20"], "group": "bids", "refresh": "changes", "realtime": True}, **_VIEWS}
     return {**settings, "root": str(home / "lake"), "views": views, "airflow": {"poll_seconds": 2, "heartbeat": None}}
 
 
 def make_lake(home: Path, events: int, seed: int) -> None:
-    """A lake and its lakejoin.yml, in a process of its own: Airflow's has no use for a JVM."""
+    """Make a lake and its lakejoin.yml. It runs in a process of its own, because that of Airflow needs no JVM."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     (home / "lakejoin.yml").write_text(yaml.safe_dump(configuration(home), sort_keys=False))
@@ -64,7 +64,7 @@ def make_lake(home: Path, events: int, seed: int) -> None:
 
 
 def environment(home: Path, port: int) -> dict[str, str]:
-    """Airflow's settings: SQLite, LocalExecutor, on this machine only."""
+    """The settings of Airflow: SQLite and LocalExecutor, reachable from this machine only."""
     address = f"http://127.0.0.1:{port}"
     wanted = {
         "AIRFLOW_HOME": str(home / "airflow"),
@@ -87,7 +87,7 @@ def environment(home: Path, port: int) -> dict[str, str]:
 
 @contextmanager
 def standalone(env: Mapping[str, str]) -> Iterator[Path]:
-    """Airflow, ready, with its pool; all of it ends with the block. Yields the file of its log; RuntimeError if it does not start."""
+    """Start Airflow with its pool; all its processes end with the block. Yields the path of its log. Raises RuntimeError if it does not start."""
     home = Path(env["AIRFLOW_HOME"])
     home.mkdir(parents=True, exist_ok=True)
     log = home / "standalone.log"
@@ -120,25 +120,25 @@ def _until_ready(process: subprocess.Popen[bytes], address: str, log: Path) -> N
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the whole process group, gently at first: Airflow's own process alone would leave its children."""
+    """End the whole process group, first with SIGTERM: a signal to Airflow's own process would leave its children."""
     deadline = time.monotonic() + _ENDS_WITHIN
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
         while time.monotonic() < deadline:
             process.poll()
-            os.killpg(process.pid, 0)  # raises where nobody of the group is left
+            os.killpg(process.pid, 0)  # raises if no process of the group is left
             time.sleep(0.2)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def password(env: Mapping[str, str]) -> str:
-    """The password that Airflow made for its user admin."""
+    """The password that Airflow generated for its user admin."""
     return str(json.loads(Path(env["AIRFLOW_HOME"], "simple_auth_manager_passwords.json.generated").read_text())["admin"])
 
 
 def change(home: Path) -> None:
-    """Some bidders raise their bids: one commit, by another writer than Spark."""
+    """Some bidders raise their bids: one commit, written without Spark."""
     table = DeltaTable(str(home / "lake" / "bid"))
     table.update(updates={"price": "price + 500"}, predicate="bidder % 23 = 0")
     print(f"bid is now at version {table.version()}")
@@ -151,7 +151,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=42)
-    parser.add_argument("--change", action="store_true", help="commit a change to the bids of a demo that runs, and end")
+    parser.add_argument("--change", action="store_true", help="commit a change to the bids of a running demo, and end")
     parser.add_argument("--make-lake", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.change:
@@ -161,19 +161,19 @@ def main(arguments: list[str]) -> int:
         make_lake(options.home, options.events, options.seed)
         return 0
     if not (options.home / "lake" / "bid").exists():
-        print(f"Making the lake: {options.events:,} Nexmark events in {options.home / 'lake'}", flush=True)
+        print(f"Creating a lake of {options.events:,} Nexmark events in {options.home / 'lake'}", flush=True)
         subprocess.run([sys.executable, "-m", "examples.nexmark.airflow", "--make-lake", *arguments], check=True)
     env = environment(options.home, options.port)
-    print("Starting Airflow (some twenty seconds)", flush=True)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what is in the background with the first one ignored
+    print("Starting Airflow (20 seconds or more)", flush=True)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     try:
         with standalone(env) as log:
             print(f"\nAirflow is at {env['AIRFLOW__API__BASE_URL']}: log in as admin with the password {password(env)}")
             print(f"Its log: {log}")
-            print("The views are built now. Change the bids, in another terminal, and see the watch start a refresh:")
+            print("The DAGs now build the views. To see a change start a refresh, run in another terminal:")
             print("  .venv/bin/python -m examples.nexmark.airflow --change")
-            print("Ctrl-C ends all of it.", flush=True)
+            print("Ctrl-C ends Airflow and all its processes.", flush=True)
             signal.pause()
     except KeyboardInterrupt:
         print("Airflow has ended.")

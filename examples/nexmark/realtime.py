@@ -1,7 +1,7 @@
-"""make demo-realtime: both paths of q20 while Nexmark writes, live on the terminal; at the end they are shown to be equal.
+"""make demo-realtime: shows both paths of q20 in the terminal while Nexmark writes, and compares them at the end.
 
-The generator inserts bids and auctions, raises bids, changes auctions and withdraws bids. The real-time path follows; the strong path
-refreshes every fifteen seconds, and each time the rows in which the two differ are counted: between refreshes the real-time path is ahead.
+The generator inserts, raises and withdraws bids, and inserts and changes auctions. The real-time path follows; the strong path is refreshed
+every fifteen seconds. Before and after each refresh, the demo counts the rows in which the two differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REFRESHED_EVERY = 15.0
 
 
 class StrongPath(threading.Thread):
-    """Refreshes the view every so often, and counts the rows in which the two paths differ before and after."""
+    """Refreshes the view periodically, and counts the rows in which the two paths differ before and after."""
 
     def __init__(self, lake: Lakehouse) -> None:
         super().__init__(name="strong", daemon=True)
@@ -49,13 +49,13 @@ class StrongPath(threading.Thread):
 
 
 def differing(lake: Lakehouse) -> int:
-    """How many rows are on one path only."""
+    """The number of rows that only one path has."""
     strong, eventual = lake.read(VIEW), lake.read(VIEW, consistency="eventual")
     return strong.exceptAll(eventual).count() + eventual.exceptAll(strong).count()
 
 
 def shown(metrics: Metrics, writer: Writer, strong: StrongPath) -> Table:
-    """The paths at this moment."""
+    """The current state of both paths as a table."""
     table = Table("what", "now", title="q20 in real time, while Nexmark writes", title_justify="left", header_style="bold", min_width=70)
     texts = path_texts(metrics.to_json())
     rows: dict[str, Any] = {
@@ -63,11 +63,11 @@ def shown(metrics: Metrics, writer: Writer, strong: StrongPath) -> Table:
         "latency p50 / p95 / p99": texts["latency"],
         "batches": f"{metrics.batches:,}, the last took {metrics.batch_seconds:.1f} s",
         "changed rows in / view rows out": f"{metrics.rows_in:,} / {metrics.rows_out:,}",
-        "rows in the batch under way": f"{metrics.in_flight_rows:,}",
-        "versions waiting for the next": f"{metrics.backlog_versions:,}",
+        "rows in the current batch": f"{metrics.in_flight_rows:,}",
+        "versions that wait for the next batch": f"{metrics.backlog_versions:,}",
         "cache hits": texts["hits"] or "-",
         "strong path": f"{strong.refreshes} refreshes",
-        "rows that differ before / after one": f"{_dash(strong.ahead)} / {_dash(strong.behind)}",
+        "differing rows before / after a refresh": f"{_dash(strong.ahead)} / {_dash(strong.behind)}",
     }
     for name, value in rows.items():
         table.add_row(name, str(value))
@@ -79,7 +79,7 @@ def _dash(number: int | None) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demo; 0 where the two paths end equal and exact."""
+    """Run the demo; returns 0 if both paths are equal and exact at the end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=100_000, help="events before the stream begins")
     parser.add_argument("--rate", type=int, default=1_000, help="events a second")
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
     settings["views"][VIEW]["realtime"] = True
     lake, stream = open_lake({**settings, "root": str(root)}), Nexmark(seed=options.seed)
     shutil.rmtree(root, ignore_errors=True)
-    console.print(f"Making the lake: {options.events:,} events as Delta tables in {root}")
+    console.print(f"Creating a lake of {options.events:,} events in {root}")
     make_tables(lake.spark, stream, options.events, root)
     lake.refresh(VIEW)
     writer = Writer(root, stream, options.events, options.rate, options.seconds)
@@ -115,7 +115,7 @@ def _live(lake: Lakehouse, writer: Writer, console: Console) -> int:
             thread.join()
         stop.set()
         running.join()
-    console.print("The sources rest. Draining the real-time path, refreshing the strong one, comparing:")
+    console.print("The writer has ended. Draining the real-time path, refreshing the strong path, comparing both:")
     last = RealtimePath(eventual, VIEW, threading.Event(), drain=True)
     last.run()
     lake.refresh(VIEW)
