@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import pyspark
 
 _SPARK = Path(pyspark.__file__).parent
-_STARTS_WITHIN = 60.0
+_STARTS_WITHIN = 300.0
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def environment(home: Path, port: int) -> dict[str, str]:
 
 @contextmanager
 def standalone(env: Mapping[str, str]) -> Iterator[Path]:
-    """Start Airflow with its pool; all its processes end with the block. Yields the path of its log. Raises RuntimeError if it does not start."""
+    """Start Airflow with its pool; all its processes end with the block. Yields its log. Raises RuntimeError if it does not start."""
     home = Path(env["AIRFLOW_HOME"])
     home.mkdir(parents=True, exist_ok=True)
     log = home / "standalone.log"
