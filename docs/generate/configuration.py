@@ -39,7 +39,7 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("Airflow", "airflow", AirflowConfig),
 )
 _UNITS = {"_seconds": "seconds", "_hours": "hours", "_minutes": "minutes", "_size": "keys", "_capacity": "rows", "_files": "files"}
-_NOT_SETTINGS = {(Config, "directory")}
+_NOT_SETTINGS = {(Config, "directory"), (Config, "secret_settings")}
 _HEAD = """# lakejoin.yml
 
 <!-- Generated from lake/config/models.py by `make docs`. Do not edit. -->

@@ -1,6 +1,7 @@
-"""lakejoin.yml read: includes, environments, `${VARIABLES}`, and where in it something is wrong. No Spark here.
+"""Loads lakejoin.yml: included files, the overlay of an environment, `${VARIABLES}` from the environment. No Spark here.
 
-Errors name file, key and line, and what is allowed there. `${VARIABLES}` come from the environment; a missing one is an error.
+Each error names the file, the line and the key, and what is allowed there. It shows a value as the file has it, before `${VARIABLES}` are
+substituted, so that no secret of the environment is repeated.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,12 @@ _SECRET = re.compile(r"(secret|password|token|credential|account\.key|access\.ke
 
 
 def load(source: str | Path | Mapping[str, Any], env: str | None = None) -> Config:
-    """lakejoin.yml (a path) or a dict of the same shape. Raises ConfigError naming file, key and line."""
+    """Load lakejoin.yml (a path) or a dict of the same shape. Raises ConfigError, which names the file, the key and the line."""
     return _read(source, env).validated()
 
 
 def load_each(source: str | Path | Mapping[str, Any], env: str | None = None) -> tuple[Config, dict[str, ConfigError]]:
-    """The same with the views that are valid, and what is wrong with each of the others. Raises ConfigError for what is wrong elsewhere."""
+    """Load the configuration with its valid views only, and the error of each other view. Raises ConfigError for any other error."""
     read = _read(source, env)
     views, wrong = read.data.get("views") or {}, dict[str, ConfigError]()
     for name, view in views.items() if isinstance(views, dict) else ():
@@ -45,13 +46,13 @@ def load_each(source: str | Path | Mapping[str, Any], env: str | None = None) ->
 
 
 def variables(source: str | Path | Mapping[str, Any], env: str | None = None) -> set[str]:
-    """The names of the environment variables that a configuration needs."""
+    """The names of the environment variables that a configuration refers to."""
     return set(_VARIABLE.findall(json.dumps(_read(source, env).data, default=str)))
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A configuration as it was written, an environment's overlay applied, and the place of each key in its files."""
+    """The text of a configuration with the overlay of an environment, and the file and line of each key."""
 
     data: dict[str, Any]
     lines: Mapping[tuple[str, ...], str]
@@ -59,29 +60,37 @@ class _Read:
     directory: Path
 
     def validated(self, views: Mapping[str, Any] | None = None) -> Config:
-        """The configuration (with only these views)."""
+        """The configuration, or the configuration with these views only."""
         data = self.data if views is None else {**self.data, "views": dict(views)}
+        substituted = _substituted(data, self.where, self.lines)
         try:
-            return Config.model_validate({**_substituted(data, self.where, self.lines), "directory": self.directory})
+            return Config.model_validate({**substituted, "directory": self.directory, "secret_settings": _secret_settings(data)})
         except ValidationError as error:
-            raise ConfigError("\n".join(_worded(e, self.lines, self.where) for e in error.errors())) from error
+            raise ConfigError("\n".join(_message(e, self) for e in error.errors())) from error
 
 
 def _read(source: str | Path | Mapping[str, Any], env: str | None) -> _Read:
     if isinstance(source, Mapping):
         return _overlaid(_Read(dict(source), {}, "the configuration", Path.cwd()), env)
     path = Path(source)
+    data, lines = _parsed(_text(path, 'Write one with "lakejoin init FOLDER", or name it with --config FILE.'), path)
+    included, included_lines = _included(data.pop("include", None), path)
+    if included:
+        own = data.get("views") or {}
+        for name in included:
+            if name in own:
+                here, there = lines[("views", name)], included_lines[("views", name)]
+                raise ConfigError(f"{there}: the view {name!r} is already defined in {here}. Rename or remove one of the two.")
+        data["views"] = {**own, **included}
+        lines |= included_lines
+    return _overlaid(_Read(data, lines, str(path), path.resolve().parent), env)
+
+
+def _text(path: Path, remedy: str) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f'{path} can\'t be read ({error.strerror}). Write one with "lakejoin init FOLDER", or name it with --config FILE.'
-        ) from error
-    data, lines = _parsed(text, path)
-    views, view_lines = _included(data.pop("include", None), path)
-    if views:
-        data["views"] = {**(data.get("views") or {}), **views}
-    return _overlaid(_Read(data, {**lines, **view_lines}, str(path), path.resolve().parent), env)
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} can't be read ({getattr(error, 'strerror', None) or 'it is not UTF-8'}). {remedy}") from error
 
 
 def _overlaid(read: _Read, env: str | None) -> _Read:
@@ -103,7 +112,14 @@ def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...]
         raise ConfigError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', error)}.") from error
     if not isinstance(data, dict) or node is None:
         raise ConfigError(f"{path}: expected keys such as `tables:` and `views:`, found {type(data).__name__}.")
-    return data, {loc: f"{path}, line {line}" for loc, line in _lines(node, ())}
+    lines = dict[tuple[str, ...], str]()
+    for loc, line in _lines(node, ()):
+        if loc in lines:
+            raise ConfigError(
+                f"{path}, line {line}: the key `{'.'.join(loc)}` is given twice (first at {lines[loc]}). Remove one of the two."
+            )
+        lines[loc] = f"{path}, line {line}"
+    return data, lines
 
 
 def _lines(node: yaml.Node, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -126,12 +142,17 @@ def _included(patterns: Any, path: Path) -> tuple[dict[str, Any], dict[tuple[str
         if not files:
             raise ConfigError(f"{path}: `include: {pattern}` matches no file in {path.parent}.")
         for file in files:
-            data, own = _parsed(file.read_text(encoding="utf-8"), file)
-            for name, view in data.get("views", data).items():
+            data, own = _parsed(_text(file, f"It is included by {path}."), file)
+            places = {loc if loc[0] == "views" else ("views", *loc): line for loc, line in own.items()}
+            found = data.get("views", data) or {}
+            if not isinstance(found, dict):
+                raise ConfigError(f"{file}: `views` must map names to views, found {type(found).__name__}.")
+            for name, view in found.items():
                 if name in views:
-                    raise ConfigError(f"{file}: the view {name!r} is defined twice among the included files.")
+                    here, there = lines[("views", name)], places[("views", name)]
+                    raise ConfigError(f"{there}: the view {name!r} is already defined in {here}. Rename or remove one of the two.")
                 views[name] = view
-            lines |= {loc if loc[0] == "views" else ("views", *loc): line for loc, line in own.items()}
+            lines |= places
     return views, lines
 
 
@@ -160,21 +181,33 @@ def _substituted(value: Any, where: str, lines: Mapping[tuple[str, ...], str], a
     return _VARIABLE.sub(variable, value)
 
 
-def _worded(error: Any, lines: Mapping[tuple[str, ...], str], where: str) -> str:
+def _secret_settings(data: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the Spark settings (`spark`, `airflow.submit.conf`) whose text has a ${VARIABLE}."""
+    places = data.get("spark"), _at(data, ("airflow", "submit", "conf"))
+    return frozenset(str(k) for place in places if isinstance(place, Mapping) for k, v in place.items() if _VARIABLE.search(str(v)))
+
+
+def _at(data: Any, loc: Sequence[str]) -> Any:
+    """The text of a setting as the file has it, None if the file has no such setting."""
+    for part in loc:
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return data
+
+
+def _message(error: Any, read: _Read) -> str:
     loc = tuple(str(part) for part in error["loc"])
-    at = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), where)
+    line = next((read.lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in read.lines), read.where)
     key = ".".join(loc)
     if error["type"] == "extra_forbidden":
-        allowed = _allowed(loc[:-1])
-        return f"{at}: `{key}` is not known here. {nearest(loc[-1], allowed)}"
+        return f"{line}: `{key}` is not known here. {nearest(loc[-1], _allowed(loc[:-1]))}"
     message = str(error["msg"]).removeprefix("Value error, ")
-    given = error.get("input")
-    shown = "" if isinstance(given, Mapping | Config) or _SECRET.search(key) else f" (given: {str(given)[:80]!r})"
-    return f"{at}: `{key or 'the file'}`: {message}{shown}."
+    given = _at(read.data, loc)
+    shown = "" if given is None or isinstance(given, Mapping) or _SECRET.search(key) else f" (given: {str(given)[:80]!r})"
+    return f"{line}: `{key or 'the file'}`: {message}{shown}."
 
 
 def _allowed(loc: tuple[str, ...]) -> list[str]:
     models: dict[str, type[BaseModel]] = {"tables": TableConfig, "views": ViewConfig, "airflow": AirflowConfig, "quality": QualityConfig}
     model = models.get(loc[0] if loc else "", Config)
     extra = ["include", "environments"] if model is Config else []
-    return [n for n in model.model_fields if n != "directory"] + extra
+    return [n for n in model.model_fields if n not in ("directory", "secret_settings")] + extra

@@ -293,6 +293,9 @@ class Config(_Strict):
     """The Airflow DAGs; see the settings of `airflow` below."""
     directory: Path = Path(".")
     """The folder of the configuration file. It is not a setting of the file."""
+    secret_settings: frozenset[str] = frozenset()
+    """The names of the Spark settings (of `spark` and of `airflow.submit.conf`) whose text has a ${VARIABLE}. Their values may be
+    secrets and are never shown. It is not a setting of the file."""
 
     @field_validator("spark", mode="before")
     @classmethod

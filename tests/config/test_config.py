@@ -73,3 +73,53 @@ def test_a_secret_is_not_repeated_in_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"fs\.s3a\.secret\.key") as caught:
         load(file)
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_variable_of_the_environment_is_not_repeated_in_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARE", "hunter2")
+    file = tmp_path / "lakejoin.yml"
+    file.write_text(GOOD + "quality: {share: '${SHARE}'}\n")
+    with pytest.raises(ConfigError, match=r"line 8: `quality.share`.*given: '\$\{SHARE\}'") as caught:
+        load(file)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_settings_that_come_from_the_environment_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "hunter2")
+    file = tmp_path / "lakejoin.yml"
+    settings = "spark: {fs.s3a.secret.key: '${KEY}', spark.driver.memory: 4g}\nairflow: {submit: {conf: {spark.x: 'a${KEY}'}}}\n"
+    overlay = "environments: {prod: {spark: {spark.driver.memory: '${KEY}'}}}\n"
+    file.write_text(GOOD + settings + overlay)
+    assert load(file).secret_settings == {"fs.s3a.secret.key", "spark.x"}
+    assert load(file).spark["fs.s3a.secret.key"] == "hunter2"
+    assert load(file, "prod").secret_settings == {"fs.s3a.secret.key", "spark.x", "spark.driver.memory"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD + "  q:\n    query: SELECT 1\n", r"line 8: the key `views.q` is given twice \(first at .*line 6\)"),
+        (GOOD + "root: ./other\n", r"line 8: the key `root` is given twice \(first at .*line 2\)"),
+        (GOOD.replace("{path: bid,", "{path: bid, path: ask,"), r"line 4: the key `tables.bid.path` is given twice"),
+    ],
+)
+def test_a_key_that_is_given_twice_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "lakejoin.yml").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load(tmp_path / "lakejoin.yml")
+
+
+@pytest.mark.parametrize("included", ["views:\n  q: {query: SELECT 2}\n", "q: {query: SELECT 2}\n"])
+def test_an_included_view_does_not_override_one_of_the_main_file(tmp_path: Path, included: str) -> None:
+    (tmp_path / "lakejoin.yml").write_text(GOOD + "include: more.yml\n")
+    (tmp_path / "more.yml").write_text(included)
+    with pytest.raises(ConfigError, match=r"more.yml, line \d: the view 'q' is already defined in .*lakejoin.yml, line 6"):
+        load(tmp_path / "lakejoin.yml")
+
+
+def test_two_included_files_with_one_view_are_both_named(tmp_path: Path) -> None:
+    (tmp_path / "lakejoin.yml").write_text(GOOD + "include: [a.yml, b.yml]\n")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yml").write_text("r: {query: SELECT 2}\n")
+    with pytest.raises(ConfigError, match=r"b.yml, line 1: the view 'r' is already defined in .*a.yml, line 1"):
+        load(tmp_path / "lakejoin.yml")
