@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from lake.delta.transaction import Transaction
 from lake.realtime.run import RealtimePath
 from tests.lakes import TestLake, multiset
-from tests.test_histories import VIEWS, statement
+from tests.refresh.test_histories import VIEWS, statement
 
 _VIEWS = {
     **VIEWS,

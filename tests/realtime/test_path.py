@@ -19,7 +19,7 @@ from lake.core.stamp import Stamp
 from lake.delta.actions import FileAction
 from lake.errors import DefinitionError, TargetError
 from lake.realtime.run import RealtimePath
-from lake.relations import cache
+from lake.relations import lookup_cache
 from tests.lakes import TestLake, multiset
 
 JOIN = "SELECT l.id, l.k, l.x, r.id AS rid, r.y FROM l JOIN r ON l.k = r.k"
@@ -130,7 +130,7 @@ def test_a_cached_key_costs_no_read_of_the_table(lake: TestLake) -> None:
 
 
 def test_of_keys_that_do_not_come_again_nothing_is_kept_until_they_do(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_JUDGED_BY", 2)
+    monkeypatch.setattr(lookup_cache, "_JUDGED_BY", 2)
     lake.table("l", LEFT)
     lake.table("r", "SELECT id, id AS k, id AS y FROM range(100)")
     lake.view("v", JOIN, realtime=True)
