@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import yaml
 from airflow.sdk import Asset, AssetWatcher
 
 from lake.airflow.private_settings import read_by_spark_submit
@@ -59,27 +57,19 @@ class Deployment:
     @property
     def public_conf(self) -> dict[str, str]:
         """The Spark settings that may be shown: those of `spark:` and of `airflow.submit.conf` whose text has no ${VARIABLE}."""
-        return {name: value for name, value in {**self.config.spark, **self._submit_conf}.items() if name not in self._secrets}
+        return {
+            name: value for name, value in {**self.config.spark, **self._submit_conf}.items() if name not in self.config.secret_settings
+        }
 
     @property
     def private_conf(self) -> dict[str, str]:
         """The other settings that spark-submit must know; the application reads the rest of `spark:` from lakejoin.yml."""
         for_submit = {name: value for name, value in self.config.spark.items() if read_by_spark_submit(name)}
-        return {name: value for name, value in {**for_submit, **self._submit_conf}.items() if name in self._secrets}
+        return {name: value for name, value in {**for_submit, **self._submit_conf}.items() if name in self.config.secret_settings}
 
     @property
     def _submit_conf(self) -> dict[str, str]:
         return dict(self.config.airflow.submit.get("conf", {}))
-
-    @cached_property
-    def _secrets(self) -> frozenset[str]:
-        """The names of the Spark settings whose text in the file has a ${VARIABLE}."""
-        written = yaml.safe_load(Path(self.file).read_text(encoding="utf-8"))
-        overlay = (written.get("environments") or {}).get(self.env) or {}
-        texts = dict[str, Any]()
-        for path in (("spark",), ("airflow", "submit", "conf")):
-            texts |= _at(written, path) | _at(overlay, path)
-        return frozenset(name for name, text in texts.items() if "${" in str(text))
 
     def dag_id(self, *parts: str) -> str:
         return "_".join([self.config.airflow.prefix, *parts])
@@ -114,11 +104,3 @@ class Deployment:
 def _uri(place: str) -> str:
     """A path, or a name in a catalog, as the URI of an asset."""
     return f"file://{place}" if place.startswith("/") else place if ":" in place else f"delta://{place}"
-
-
-def _at(written: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """The settings at a path of keys; empty if there are none."""
-    found: Any = written
-    for key in path:
-        found = (found or {}).get(key)
-    return dict(found or {})

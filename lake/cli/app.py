@@ -290,15 +290,21 @@ def status(context: typer.Context, view: OptionalView = None, as_json: Json = Fa
 def realtime(
     context: typer.Context,
     view: OptionalView = None,
-    all_views: Annotated[bool, typer.Option("--all", help="Every view with `realtime: true`.")] = False,
-    available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there, then end.")] = False,
+    all_views: Annotated[bool, typer.Option("--all", help="Every view with `realtime`.")] = False,
+    available_now: Annotated[bool, typer.Option("--available-now", help="Process the commits that exist now, then end.")] = False,
     reset: Annotated[bool, typer.Option("--reset", help="Start again from the rows that the strong path published last.")] = False,
-    metrics_port: Annotated[int | None, typer.Option("--metrics-port", help="Answer Prometheus there (0: a free port).")] = None,
-    metrics_address: Annotated[str, typer.Option("--metrics-address", help="The address to answer Prometheus at.")] = "127.0.0.1",
-    rendered: Annotated[Kind | None, typer.Option("--render", help="Print what keeps it running: a unit, or a manifest.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each batch.")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", help="Serve metrics for Prometheus on this port (0: a free one).")
+    ] = None,
+    metrics_address: Annotated[
+        str, typer.Option("--metrics-address", help="The address of the metrics; by default only this machine.")
+    ] = "127.0.0.1",
+    rendered: Annotated[
+        Kind | None, typer.Option("--render", help="Print a systemd unit or a Kubernetes manifest that keeps it running.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each batch.")] = False,
 ) -> None:
-    """Keep a view's real-time table within seconds of its sources, until stopped (SIGTERM, Ctrl-C) after the batch under way."""
+    """Keep the real-time table of a view within seconds of its sources. SIGTERM or Ctrl-C ends it after the current batch."""
     with answering(context) as answer:
         if rendered is not None:
             from lake.cli.render import render
