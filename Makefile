@@ -86,12 +86,13 @@ $(VENV)/.airflow: requirements/airflow.lock $(VENV)/.core
 $(VENV)/.development: requirements/development.lock $(VENV)/.core
 	$(call install,development)
 
-# pip's own output goes to a log, shown where it fails
+# uv if it is on the path, else pip; its output goes to a log, which is shown if it fails
+PIP := $(if $(shell command -v uv),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --disable-pip-version-check)
 define install
 	@echo "Installing $(1) into $(VENV) (the first time takes a minute or two)"
 	@$(PYTHON) lake/spark/preflight.py
-	@{ $(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/$(1).lock \
-	  && $(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e . \
-	  && $(BIN)/python -m lake.spark.jars && $(BIN)/python -m lake.cli.class_archive; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
+	@{ $(PIP) -q --require-hashes -r requirements/$(1).lock \
+	  && $(PIP) -q --no-deps -e .; } > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
+	@$(BIN)/lakejoin setup
 	@touch $@
 endef

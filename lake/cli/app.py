@@ -15,7 +15,7 @@ import typer
 
 from lake.cli import console
 from lake.cli.arguments import Kind, Mode, moment, step_of, time_of, until_of, versions
-from lake.cli.context import Settings, answering, working, write_whole
+from lake.cli.context import Settings, answering, with_progress, working, write_whole
 from lake.cli.logs import set_up_logs
 from lake.errors import LakeError, SourceError
 
@@ -368,6 +368,28 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
                 console.out.print(f"{'ok   ' if f.ok else 'WRONG'} {f.what}: {f.found}{'' if f.ok else f'. {f.remedy}'}", markup=False)
         if not all(f.ok for f in findings):
             raise typer.Exit(1)
+
+
+@app.command(epilog="Examples: lakejoin setup | lakejoin setup --no-archive --json")
+def setup(
+    context: typer.Context,
+    archive: Annotated[bool, typer.Option("--archive/--no-archive", help="Also make the class archive: Spark starts faster.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Download Delta's jars (87 MB), and make an archive of Java classes for faster starts. What exists is left as it is.
+
+    Without it, the jars are downloaded at the first use. The archive is optional: if it can't be made, set-up still succeeds.
+    """
+    from lake.cli.setup import set_up
+
+    with answering(context):
+        steps = []
+        for step in with_progress(lambda say: set_up(archive, say)):
+            steps.append(step)
+            if not as_json:
+                console.out.print(f"{step.step}: {step.state}, {step.detail}", markup=False)
+        if as_json:
+            console.print_json([step.to_json() for step in steps])
 
 
 def main() -> None:

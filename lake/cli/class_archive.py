@@ -1,42 +1,46 @@
-"""A JVM that starts in half the time: what it makes of some ten thousand classes is kept once, by `make setup`, and mapped at each start.
+"""Makes an archive of the classes that a refresh loads, with which a JVM starts in half the time (class data sharing, AppCDS).
 
-Class data sharing of the JVM's own: an archive is written when a JVM ends that has done what a refresh does. Later ones take their classes
-from it where class path and JVM are the same, and load them as ever where they are not.
+A JVM that does the work of a refresh writes the archive as it ends. Later JVMs map it if their class path and Java are the same, and start
+as usual if they are not. It is made in a process of its own, which prints a line for each step and is ended if it makes no progress.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from pyspark import SparkContext
-
-from lake import open_lake
 from lake.spark.preflight import class_archive
+from lake.spark.watched_process import run_watched
 
-_ENDS = 300
-"""Seconds that a JVM may take to end: it writes the archive then."""
+_STALLED_AFTER = 180
+_ENDS = 150
+"""Seconds that the JVM may take to end: it writes the archive then."""
 
 
-def make(archive: Path) -> bool:
-    """Write the archive; returns whether it is there. Does nothing where it is."""
+def make(archive: Path, on_progress: Callable[[int], None] = lambda size: None, stalled_after: float = _STALLED_AFTER) -> str:
+    """Make the archive if it does not exist; return what went wrong in one line, empty if nothing."""
     if archive.exists():
-        return True
-    part = archive.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        _work(folder, f"-XX:ArchiveClassesAtExit={part} -Xlog:disable")
-        process = SparkContext._gateway.proc  # type: ignore[union-attr]
-        process.stdin.close()
-        process.wait(_ENDS)
-    if part.exists():
-        part.replace(archive)
-    return archive.exists()
+        return ""
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".archive-") as folder:
+            part = Path(folder, archive.name)
+            size = lambda: part.stat().st_size if part.exists() else 0  # noqa: E731
+            ended = run_watched([sys.executable, "-m", "lake.cli.class_archive", str(part)], size, on_progress, stalled_after)
+            if ended.problem or not part.exists():
+                return ended.problem or "this Java has written none"
+            part.replace(archive)
+    except OSError as error:
+        return f"{archive.parent} can't be written ({error.strerror})"
+    return ""
 
 
 def _work(folder: str, options: str) -> None:
     """What most commands do, on a small lake."""
+    from lake import open_lake
+
     view = {"query": "SELECT a.id, a.n, b.s FROM a JOIN b ON a.n = b.id"}
     counts = {"query": "SELECT b.s, count(*) AS n, sum(a.n) AS total FROM a LEFT JOIN b ON a.n = b.id GROUP BY b.s"}
     tables = {"a": {"path": "a", "primary_key": "id"}, "b": {"path": "b", "primary_key": "id"}}
@@ -45,18 +49,32 @@ def _work(folder: str, options: str) -> None:
     feed = {"delta.enableChangeDataFeed": "true"}
     for name, rows in (("a", "SELECT id, id % 9 AS n, current_date() AS d FROM range(999)"), ("b", "SELECT id, 'x' AS s FROM range(9)")):
         lake.spark.sql(rows).write.format("delta").options(**feed).save(f"{folder}/{name}")
+    print("tables written", flush=True)
     lake.refresh_all()
+    print("views built", flush=True)
     lake.spark.sql(f"UPDATE delta.`{folder}/a` SET n = n + 1 WHERE id < 99")
     lake.spark.sql(f"DELETE FROM delta.`{folder}/b` WHERE id = 8")
     lake.refresh_all()
+    print("views refreshed", flush=True)
     for name in ("v", "counts"):
         lake.verify(name)
         lake.read(name).limit(9).collect()
     lake.status()
+    print("views verified", flush=True)
     lake.spark.stop()
 
 
+def _write(part: str) -> None:
+    """Do the work in a JVM that writes the archive when it ends."""
+    from lake.spark.driver_process import end_jvm
+
+    with tempfile.TemporaryDirectory() as folder:
+        _work(folder, f"-XX:ArchiveClassesAtExit={part} -Xlog:disable")
+        end_jvm(_ENDS)
+
+
 if __name__ == "__main__":
-    if not make(class_archive()):
-        print("Classes could not be archived: Spark starts as it does by itself.")
-    sys.exit(0)
+    if len(sys.argv) > 1:
+        _write(sys.argv[1])
+    elif problem := make(class_archive()):
+        print(f"The class archive can't be made ({problem}). Spark works without it, and starts slower.")

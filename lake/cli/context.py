@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,11 +95,42 @@ def working(what: str, work: Callable[[], Any]) -> Any:
         return work()
 
 
+def with_progress(steps: Callable[[Callable[[str], None]], Iterator[Any]]) -> Iterator[Any]:
+    """The results of steps that report their progress: in a terminal as one line that changes, else each line once."""
+    if console.errors.is_terminal:
+        with console.errors.status("setting up") as status:
+            yield from steps(status.update)
+        return
+    said = set[str]()
+
+    def say(text: str) -> None:
+        what = text.partition(":")[0]
+        if what not in said:
+            said.add(what)
+            console.errors.print(what, markup=False)
+
+    yield from steps(say)
+
+
 def write_whole(file: Path, text: str) -> None:
-    """Write a file, all of it or nothing. Raises ConfigError where it can't be written."""
-    part = file.with_name(f".{file.name}.part")
+    """Write a file completely or not at all. Raises ConfigError if it can't be written."""
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(file)
+        # a new file of a name that nobody can foresee: one that exists could be a link to another file
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=f".{file.name}.", delete=False) as part:
+            try:
+                part.write(text)
+                part.close()
+                Path(part.name).chmod(0o666 & ~_umask())
+                Path(part.name).replace(file)
+            except BaseException:
+                Path(part.name).unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise ConfigError(f"{file} can't be written ({error.strerror}). Name another place with --output.") from error
+
+
+def _umask() -> int:
+    """The permissions that this process takes from new files; they can only be read by setting them."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found

@@ -16,6 +16,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
+from lake.spark.jars import at_first_use
 from lake.spark.jvm.gateway import jvm_of
 from lake.spark.preflight import AT_START, class_archive, class_path, jars, spark_home
 from lake.spark.session_digest import defaults_text, session_of
@@ -58,7 +59,8 @@ _DEFAULTS = {
 def make_session(settings: Mapping[str, str]) -> SparkSession:
     """A session with Delta, with the given settings over those of spark-submit, and these over Lakejoin's defaults."""
     builder = SparkSession.builder
-    submitted, resolved = _submitted(), jars()
+    submitted, named = _submitted(), bool({"spark.jars.packages", "spark.jars"} & settings.keys())
+    resolved = jars() if submitted or named or SparkContext._active_spark_context is not None else at_first_use()
     written = {} if submitted or SparkContext._active_spark_context is not None else {WRITTEN: session_of(settings)}
     here = [] if submitted else class_path(resolved, spark_home())
     asked, logs = settings.get(_JAVA_OPTIONS, ""), f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
@@ -75,7 +77,7 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     if resolved:
         if not here or not settings.get("spark.master", "local").startswith("local"):  # executors elsewhere have no class path of ours
             builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
-    elif "spark.jars.packages" not in settings and "spark.jars" not in settings:
+    elif not named:
         builder = configure_spark_with_delta_pip(builder)
     session = builder.getOrCreate()
     if (session.sparkContext.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
