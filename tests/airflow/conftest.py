@@ -1,4 +1,4 @@
-"""Airflow for tests has a home of its own; nothing of a user's is read or written."""
+"""Tests use an AIRFLOW_HOME of their own, so that nothing of a user is read or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lakejoin.yml in, DAGs out: their schedules, their tasks, what starts them, and what an invalid view does to the others."""
+"""The DAGs of a lakejoin.yml: schedules, tasks, sources that start them, and what an invalid view changes for the others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ print(json.dumps({"tasks": tasks, "errors": bag.import_errors, "heavy": heavy}))
     return dict(json.loads(out.splitlines()[-1]))
 
 
-def test_each_kind_of_dag_is_there_and_nothing_heavy_is_loaded(written: Written) -> None:
+def test_each_kind_of_dag_exists_and_nothing_heavy_is_loaded(written: Written) -> None:
     found = parsed(written({"q20": {"query": JOIN, "realtime": True}, "w": {"query": "SELECT id FROM q20", "group": "more"}}))
     assert found == {
         "tasks": {

@@ -1,4 +1,4 @@
-"""What a task asks of the lakejoin command, what it makes of the answer, and how a failure reads."""
+"""The arguments that a task passes to the lakejoin command, its return value and events, and the text of its failures."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def outcome(answer: Any) -> None:
     Outcome(task_id="outcome").execute(at)  # type: ignore[arg-type]
 
 
-def test_what_was_published_is_told_whichever_other_view_failed(deployment: Deployment, submitted: Any) -> None:
+def test_published_views_send_events_whichever_other_view_failed(deployment: Deployment, submitted: Any) -> None:
     views = {"v": {**DONE, "result": None}, "w": FAILED}
     submitted(deployment, {"views": views}, error="Cannot execute: ... Error code is: 2.")
     at = context()
@@ -228,7 +228,7 @@ def heard(event: Any) -> None:
     raise RuntimeError("the chat is down")
 
 
-def test_findings_are_told_and_what_is_critical_fails_the_task_with_what_to_run(deployment: Deployment, submitted: Any) -> None:
+def test_findings_are_reported_and_critical_ones_fail_the_task_with_the_command_to_run(deployment: Deployment, submitted: Any) -> None:
     airflow = deployment.config.airflow.model_copy(update={"on_finding": "tests.airflow.test_operators:heard"})
     called = replace(deployment, config=deployment.config.model_copy(update={"airflow": airflow}))
     said = {"scope": "v", "check": "exactness", "subject": "rows", "cause": "a broken key", "command": "lakejoin rebuild v"}
@@ -245,7 +245,7 @@ def test_findings_are_told_and_what_is_critical_fails_the_task_with_what_to_run(
     assert task.operator_extra_links[0].get_link(task, ti_key=None).endswith("/_lakejoin/quality/report.html")
 
 
-def test_what_the_configuration_says_of_spark_submit_may_be_said_by_a_task_as_well(written: Written) -> None:
+def test_settings_of_spark_submit_may_be_set_by_the_configuration_and_by_a_task(written: Written) -> None:
     submit = {"deploy_mode": "cluster", "yarn_track_via_rm_api": False}
     deployment = Deployment.of(written({"v": {"query": JOIN, "realtime": True}}, airflow={"submit": submit}))
     assert StartRealtime(task_id="start", deployment=deployment).command == ["realtime", "--all", "--json"]

@@ -1,4 +1,4 @@
-"""Airflow itself, with a scheduler, a triggerer and its REST API, on a small lake: what it starts, what it tells, what it survives."""
+"""Airflow with a scheduler, a triggerer and its REST API on a small lake: schedules, events, retries, killed processes."""
 
 from __future__ import annotations
 

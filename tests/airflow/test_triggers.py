@@ -1,4 +1,4 @@
-"""A watch tells of each new version once, of what came while nothing ran, and of a table that is not there yet."""
+"""The trigger fires once for each new version, for versions committed while nothing ran, and waits for a table that does not exist yet."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def told(events: AsyncIterator[TriggerEvent], seconds: float = 5.0) -> Any
     return (await asyncio.wait_for(anext(events), seconds)).payload
 
 
-def test_each_new_version_is_told_once_and_what_came_meanwhile_on_restart(tmp_path: Path) -> None:
+def test_each_new_version_fires_once_and_versions_committed_meanwhile_on_restart(tmp_path: Path) -> None:
     async def history() -> None:
         table, kept = tmp_path / "bid", Kept()
         commit(table)
@@ -68,7 +68,7 @@ def test_each_new_version_is_told_once_and_what_came_meanwhile_on_restart(tmp_pa
     asyncio.run(history())
 
 
-def test_an_event_that_was_not_taken_is_told_again(tmp_path: Path) -> None:
+def test_an_event_that_was_not_stored_is_sent_again(tmp_path: Path) -> None:
     async def history() -> None:
         table, kept = tmp_path / "bid", Kept()
         commit(table)
@@ -78,7 +78,7 @@ def test_an_event_that_was_not_taken_is_told_again(tmp_path: Path) -> None:
     asyncio.run(history())
 
 
-def test_a_table_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+def test_the_trigger_waits_for_a_table_that_does_not_exist_yet(tmp_path: Path) -> None:
     async def history() -> None:
         events = watch(tmp_path / "bid", Kept())
         waiting = asyncio.ensure_future(told(events))

@@ -1,4 +1,4 @@
-"""`lakejoin realtime`: as a process that is stopped and killed, and what it answers."""
+"""`lakejoin realtime` as a process that is stopped and killed, and its output."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_drain_then_show_and_status(run: Any, lake: TestLake) -> None:
     assert "in real time: yes" in run("explain", "v").stdout
 
 
-def test_what_is_wrong_is_said(run: Any, lake: TestLake) -> None:
+def test_errors_say_what_is_wrong(run: Any, lake: TestLake) -> None:
     lake.table("l", "SELECT 1 AS id")
     lake.view("v", "SELECT id FROM l")
     assert "No view of the configuration" in run("realtime", "--all").stderr
@@ -62,7 +62,7 @@ def test_what_is_wrong_is_said(run: Any, lake: TestLake) -> None:
     assert "'strong' or 'eventual'" in run("show", "v", "--consistency", "soon").stderr
 
 
-def test_a_port_that_is_taken_is_said(run: Any, lake: TestLake) -> None:
+def test_a_port_in_use_is_an_error(run: Any, lake: TestLake) -> None:
     made(lake)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -139,7 +139,7 @@ def test_killed_in_a_batch_and_started_again_it_ends_equal(lake: TestLake, start
 
 
 @pytest.mark.slow
-def test_it_runs_until_it_is_told_to_stop_and_answers_prometheus(lake: TestLake, started: Any) -> None:
+def test_it_runs_until_a_signal_ends_it_and_serves_prometheus(lake: TestLake, started: Any) -> None:
     made(lake).refresh("v")
     lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
     process = started("--json", "--metrics-port", "0")

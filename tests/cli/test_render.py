@@ -1,4 +1,4 @@
-"""A unit and a manifest that are read again by those who would run them."""
+"""The rendered systemd unit and Kubernetes manifest, parsed as systemd and Kubernetes parse them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_manifest_runs_one_at_a_time_and_names_what_it_needs(rendered: Any) 
     assert "/secret" not in text
 
 
-def test_there_must_be_something_to_run(rendered: Any) -> None:
+def test_a_configuration_without_a_real_time_view_is_refused(rendered: Any) -> None:
     found = rendered("systemd", "--all", views={"v": {"query": "SELECT 1 FROM a"}})
     assert (found.exit_code, "No view of the configuration" in found.stderr) == (2, True)
     assert "There is no view 'w'" in rendered("kubernetes", "w").stderr

@@ -1,4 +1,4 @@
-"""How far a batch goes: whole commits, oldest first, within its bounds, one at least."""
+"""A batch takes whole commits, the oldest first, within its limits, and at least one."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def test_rows_marked_as_deleted_are_counted_once() -> None:
     assert chosen(1000, a=_Head(commit))[1].commits[0].rows == 10
 
 
-def test_files_written_anew_for_a_few_rows_count_by_their_change_files() -> None:
+def test_files_rewritten_for_a_few_rows_count_by_their_change_files() -> None:
     commit = _Commit(1, 1, 100_000)
     commit.change_files = {"c": 640}
     assert chosen(1000, a=_Head(commit))[1].commits[0].rows == 10
 
 
-def test_nothing_is_chosen_before_the_view_is_there() -> None:
+def test_nothing_is_chosen_before_the_view_exists() -> None:
     assert Batch(None, 1, 1)({"a": _Head(_Commit(1, 1, 1))}) == {}  # type: ignore[dict-item]

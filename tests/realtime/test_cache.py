@@ -14,7 +14,7 @@ KEYS = st.integers(0, 4)
 ROWS = st.tuples(KEYS, st.sampled_from([1, 2, None]), st.sampled_from([0.0, -0.0, float("nan"), 1.5]))
 
 
-def test_only_a_lookup_builds_and_only_changes_of_kept_keys_count() -> None:
+def test_only_lookups_fill_the_cache_and_only_changes_of_cached_keys_count() -> None:
     kept = KeyedRows(10)
     kept.apply([(1, (1, "a"), 1)])
     assert len(kept) == 0
@@ -23,7 +23,7 @@ def test_only_a_lookup_builds_and_only_changes_of_kept_keys_count() -> None:
     assert kept.find([1, 2, 3]) == ([(1, "a"), (2, "b")], [3])
 
 
-def test_a_key_without_rows_is_kept_as_such() -> None:
+def test_a_key_without_rows_is_cached_as_such() -> None:
     kept = KeyedRows(10)
     kept.fill([7], [])
     assert kept.find([7]) == ([], [])
@@ -45,14 +45,14 @@ def test_changes_do_not_count_as_use() -> None:
     assert 1 not in kept
 
 
-def test_rows_that_do_not_add_up_are_not_kept() -> None:
+def test_rows_that_do_not_add_up_are_not_cached() -> None:
     kept = KeyedRows(2)
     kept.fill([1], [(1, ("a",))])
     kept.apply([(1, ("b",), -1)])
     assert 1 not in kept
 
 
-def test_a_key_of_very_many_rows_is_not_kept() -> None:
+def test_a_key_of_very_many_rows_is_not_cached() -> None:
     kept = KeyedRows(2)
     kept.fill([1], [(1, (i,)) for i in range(2_000)])
     assert 1 not in kept
@@ -86,7 +86,7 @@ def test_keys_that_come_again_are_noticed_whenever_they_begin_and_end() -> None:
     assert not never[-1]
 
 
-def test_a_key_that_comes_again_after_more_others_than_are_kept_does_not_count() -> None:
+def test_a_key_that_is_repeated_after_more_others_than_are_cached_does_not_count() -> None:
     repeats = Repeats(100)
     assert not [repeats.note(range(100 * (n % 3), 100 * (n % 3) + 100)) for n in range(30)][-1]
 
@@ -96,7 +96,7 @@ def _identity(row: tuple[Any, ...]) -> str:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["look up", "change"]), st.lists(st.tuples(ROWS, st.booleans()), max_size=6)), max_size=12))
-def test_what_is_kept_of_a_key_is_what_the_table_has_of_it(steps: list[tuple[str, list[tuple[tuple[Any, ...], bool]]]]) -> None:
+def test_the_cached_rows_of_a_key_are_those_of_the_table(steps: list[tuple[str, list[tuple[tuple[Any, ...], bool]]]]) -> None:
     table: list[tuple[Any, ...]] = []
     kept = KeyedRows(3)
     for what, rows in steps:

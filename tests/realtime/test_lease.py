@@ -1,4 +1,4 @@
-"""One of each: a lease is held by one, ends with its process, and says what its path said last."""
+"""A lease is held by one process, ends with that process, and stores the last metrics of its path."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def rewritten(folder: Folder, lease: Lease, **said: object) -> None:
     folder.replace(name, json.dumps({**json.loads(folder.read(name)), **said}))
 
 
-def test_a_second_instance_is_refused_and_told_who_runs(folder: Folder) -> None:
+def test_a_second_process_is_refused_with_the_name_of_the_first(folder: Folder) -> None:
     Lease.take("v", folder)
     with pytest.raises(ConcurrencyError, match=f"process {os.getpid()} on "):
         Lease.take("v", folder)
 
 
-def test_one_that_ended_or_failed_is_followed(folder: Folder) -> None:
+def test_a_lease_that_ended_or_failed_can_be_taken(folder: Folder) -> None:
     for state in ("stopped", "failed"):
         lease = Lease.take("v", folder)
         lease.renew(state, {"batches": 3})
@@ -44,20 +44,20 @@ def test_one_that_ended_or_failed_is_followed(folder: Folder) -> None:
     assert folder.names() == ["lease-00000003.json"]
 
 
-def test_one_whose_process_is_gone_is_followed_at_once(folder: Folder) -> None:
+def test_a_lease_whose_process_ended_can_be_taken_immediately(folder: Folder) -> None:
     lease = Lease.take("v", folder)
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
     rewritten(folder, lease, process=int(gone.stdout))
     assert Lease.take("v", folder).number == 2
 
 
-def test_a_process_that_has_the_number_of_one_that_is_gone_does_not_hold_its_lease(folder: Folder) -> None:
+def test_a_process_that_reuses_the_number_of_an_ended_one_does_not_hold_its_lease(folder: Folder) -> None:
     lease = Lease.take("v", folder)
     rewritten(folder, lease, started="1")
     assert Lease.take("v", folder).number == 2
 
 
-def test_one_on_another_machine_is_followed_when_it_has_been_silent(folder: Folder) -> None:
+def test_a_lease_of_another_machine_can_be_taken_when_it_was_not_renewed(folder: Folder) -> None:
     lease = Lease.take("v", folder)
     rewritten(folder, lease, host="elsewhere")
     with pytest.raises(ConcurrencyError, match="elsewhere"):
@@ -66,7 +66,7 @@ def test_one_on_another_machine_is_followed_when_it_has_been_silent(folder: Fold
     assert Lease.take("v", folder).number == 2
 
 
-def test_one_that_was_killed_while_it_wrote_is_followed_in_time(folder: Folder) -> None:
+def test_a_lease_whose_process_was_killed_while_writing_can_be_taken_after_its_time(folder: Folder) -> None:
     """Its file is empty, or half of what it was to be, which a local disk tells by a checksum."""
     name, path = f"lease-{Lease.take('v', folder).number:08}.json", Path(folder.path)
     checksum = (path / f".{name}.crc").read_bytes()
@@ -81,7 +81,7 @@ def test_one_that_was_killed_while_it_wrote_is_followed_in_time(folder: Folder) 
     assert Lease.take("v", folder).number == 2
 
 
-def test_who_was_followed_learns_it(folder: Folder) -> None:
+def test_a_holder_learns_that_its_lease_was_taken(folder: Folder) -> None:
     lease = Lease.take("v", folder)
     rewritten(folder, lease, host="elsewhere", renewed=0)
     Lease.take("v", folder)

@@ -129,7 +129,7 @@ def test_a_cached_key_costs_no_read_of_the_table(lake: TestLake) -> None:
     assert said == [None, {"r": (0, 1)}, {"r": (1, 0)}, {"r": (1, 0)}, {"l": (0, 1), "r": (1, 0)}]
 
 
-def test_of_keys_that_do_not_come_again_nothing_is_kept_until_they_do(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_are_not_repeated_are_not_cached_until_they_are(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup_cache, "_JUDGED_BY", 2)
     lake.table("l", LEFT)
     lake.table("r", "SELECT id, id AS k, id AS y FROM range(100)")
@@ -304,7 +304,7 @@ def test_small_files_are_compacted_between_batches(lake: TestLake, monkeypatch: 
     assert_right(lake, eventual)
 
 
-def test_only_files_that_came_since_are_compacted(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_files_are_compacted(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "_MANY_FILES", 3)
     eventual = made(lake)
     eventual.refresh("v")
@@ -320,7 +320,7 @@ def test_only_files_that_came_since_are_compacted(lake: TestLake, monkeypatch: p
     assert_right(lake, eventual)
 
 
-def test_larger_files_are_compacted_at_some_turns_only(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_larger_files_are_compacted_by_full_compactions_only(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"_MANY_FILES": 2, "_FULL_EVERY": 3, "_BATCH_BYTES": 1}.items():  # no file is so small
         monkeypatch.setattr(maintenance, name, value)
     eventual = made(lake)
@@ -337,7 +337,7 @@ def test_larger_files_are_compacted_at_some_turns_only(lake: TestLake, monkeypat
     assert_right(lake, eventual)
 
 
-def test_a_compaction_says_no_old_progress_again(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compaction_repeats_no_old_stamp(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process, whose lease this one lost, may commit between the compaction's look at the table and its own commit."""
     monkeypatch.setattr(maintenance, "_MANY_FILES", 2)
     eventual = made(lake)
@@ -401,7 +401,7 @@ def test_old_files_are_removed_at_last_though_batches_wait(lake: TestLake, monke
     assert_right(lake, eventual)
 
 
-def test_the_log_is_noted_in_a_checkpoint_when_no_batch_waits(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_of_the_log_is_written_when_no_batch_waits(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "_MANY_COMMITS", 3)
     eventual = made(lake)
     for i in range(4):
@@ -422,7 +422,7 @@ def test_the_log_is_noted_in_a_checkpoint_when_no_batch_waits(lake: TestLake, mo
     assert_right(lake, eventual)
 
 
-def test_metrics_are_kept_beside_the_table(lake: TestLake, tmp_path: Path) -> None:
+def test_metrics_are_stored_beside_the_table(lake: TestLake, tmp_path: Path) -> None:
     from lake.realtime.states import states
 
     eventual = made(lake)
@@ -433,7 +433,7 @@ def test_metrics_are_kept_beside_the_table(lake: TestLake, tmp_path: Path) -> No
     assert 0 < said["latency_seconds"]["p95"] < 120
 
 
-def test_progress_is_written_again_with_a_compaction(lake: TestLake) -> None:
+def test_a_compaction_repeats_the_stamp(lake: TestLake) -> None:
     """The log is kept for a day: a table that rests for longer must not lose the commit that says where it is."""
     from lake.realtime.table_maintenance import TableMaintenance
 
@@ -481,7 +481,7 @@ def test_the_log_may_be_cleaned_up_to_a_compaction(lake: TestLake, monkeypatch: 
     assert_right(lake, eventual)
 
 
-def test_a_vacuum_says_no_older_stamp_over_a_newer_batch(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vacuum_writes_no_older_stamp_over_a_newer_batch(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     eventual = made(lake)
     eventual.refresh("v")
     lake.sql("INSERT INTO {l} VALUES (6, 1, 60)")
@@ -501,7 +501,7 @@ def test_a_vacuum_says_no_older_stamp_over_a_newer_batch(lake: TestLake, monkeyp
     assert_right(lake, eventual)
 
 
-def test_a_reset_takes_the_key_over_too(lake: TestLake) -> None:
+def test_a_reset_also_changes_the_key(lake: TestLake) -> None:
     lake.table("t", "SELECT * FROM VALUES (1, 1, 5), (1, 2, 6), (2, 1, 7) t(a, b, v)")
     lake.view("v", "SELECT a, sum(v) AS s FROM t GROUP BY a", realtime=True)
     lake.refresh("v")
@@ -515,7 +515,7 @@ def test_a_reset_takes_the_key_over_too(lake: TestLake) -> None:
     assert log.head().properties["lakejoin.key"] == '["a", "b"]'
 
 
-def test_what_a_later_commit_mends_stops_no_batch(lake: TestLake) -> None:
+def test_an_error_that_a_later_commit_corrects_stops_no_batch(lake: TestLake) -> None:
     """A batch may take one commit only: one that breaks a declared key, or in which a value can't be cast."""
     lake.table("a", "SELECT id, '1' AS s FROM range(4)", key=["id"])
     lake.view("v", "SELECT id, CAST(s AS INT) AS n FROM a", realtime={"buffer_capacity": 1, "trigger_seconds": 0})
