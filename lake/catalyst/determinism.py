@@ -8,7 +8,7 @@ holds (relations/scoped.py), never what it would give now.
 from __future__ import annotations
 
 from lake.catalyst import Catalyst
-from lake.catalyst.nodes import Node
+from lake.catalyst.nodes import Expression, Node
 from lake.spark.jvm.gateway import Java
 from lake.spark.zset import is_bitwise
 
@@ -79,13 +79,17 @@ def ordered_by(window: Node, catalyst: Catalyst) -> set[int]:
 def _named_first(node: Node, catalyst: Catalyst) -> str:
     if node.kind == "Aggregate" and any(_collated(java) for java in catalyst.list(node.plan.groupingExpressions())):
         return "groups of strings that are equal by their collation: which of them stands for its group depends on the order of rows"
-    named = (named_in(expression, catalyst) for plan in node.spine for expression in catalyst.list(plan.expressions()))
+    named = (_named_in(expression, catalyst) for plan in node.spine for expression in catalyst.list(plan.expressions()))
     return next(filter(None, named), "")
 
 
-def named_in(expression: Java, catalyst: Catalyst) -> str:
+def named_in(expression: Expression, catalyst: Catalyst) -> str:
     """What in an expression depends on the order of rows, in words; empty where nothing does."""
-    named = (_named(kind, java) for kind, java in catalyst.census(expression, subqueries=False))
+    return _named_in(expression.java, catalyst)
+
+
+def _named_in(java: Java, catalyst: Catalyst) -> str:
+    named = (_named(kind, inner) for kind, inner in catalyst.census(java, subqueries=False))
     return next(filter(None, named), "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -51,6 +51,18 @@ class Expressions(Scala):
     def expressions(self, sequence: Java) -> list[Expression]:
         """Wrap each expression of a Scala sequence."""
         return [self.expression(e) for e in self.list(sequence)]
+
+    def expression_of(self, attribute: Attribute) -> Expression:
+        """An attribute as an expression."""
+        return self.expression(attribute.java)
+
+    def same(self, a: Expression, b: Expression) -> bool:
+        """Whether two expressions give the same value for every row, as far as Catalyst can tell."""
+        return bool(a.java.semanticEquals(b.java))
+
+    def moved(self, expression: Expression, own: Sequence[Attribute], other: Sequence[Attribute]) -> Expression:
+        """The expression over `own` columns as one over `other` columns, which match them by position."""
+        return self.substituted(expression, {a.id: b.java for a, b in zip(own, other, strict=True)})
 
     def substituted(self, expression: Expression, definitions: Mapping[int, Java]) -> Expression:
         """The expression with attributes replaced by the expressions that define them (by attribute id)."""

@@ -101,7 +101,7 @@ def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | No
 def _partition(node: Node, catalyst: Catalyst) -> tuple[int, ...]:
     if not order_dependence(node, catalyst):
         return ()
-    return tuple(e.attribute for e in catalyst.expressions(node.plan.partitionSpec()) if e.plain and e.attribute is not None)
+    return tuple(e.attribute for e in catalyst.partition_keys(node) if e.plain and e.attribute is not None)
 
 
 def _columns(expressions: Java, catalyst: Catalyst) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ def _projected(node: Node, below: Carrying, catalyst: Catalyst) -> Carrying:
 
 
 def _grouped(node: Node, children: Sequence[Node], catalyst: Catalyst) -> tuple[Node, Key | None]:
-    grouping = catalyst.expressions(node.plan.groupingExpressions())
+    grouping = catalyst.grouping_keys(node)
     if not grouping or not all(catalyst.hashable(g) for g in grouping):
         return catalyst.over(node, node.children), None
     definitions = catalyst.definitions(node)

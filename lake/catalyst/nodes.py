@@ -44,6 +44,13 @@ class Expression:
 
 
 @dataclass(frozen=True)
+class Literal:
+    """A value of a scalar subquery: made by `Catalyst.value`, given to `Catalyst.run`, and opaque in between."""
+
+    java: Java
+
+
+@dataclass(frozen=True)
 class Measure:
     """A column of an aggregate that can be added up (see measures.py): `kind` is rows, count, sum, min or max; of a sum, `count` is the
     attribute id of the number of values in it, and `scale` that of its type."""

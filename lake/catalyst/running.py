@@ -8,10 +8,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION
-from lake.catalyst.nodes import Expression, Node
+from lake.catalyst.nodes import Expression, Literal, Node
 from lake.catalyst.trees import Trees
 from lake.errors import InternalError, QueryError
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, values_of
 
 
 class Running(Trees):
@@ -22,7 +22,7 @@ class Running(Trees):
         self._session, self._plans, self._normal = spark._jsparkSession, self._jvm.own_plans, self._jvm.own_normal
         self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
 
-    def run(self, node: Node, frames: Sequence[DataFrame], values: Mapping[int, Java] | None = None) -> DataFrame:
+    def run(self, node: Node, frames: Sequence[DataFrame], values: Mapping[int, Literal] | None = None) -> DataFrame:
         """The node's operator on the given rows, one frame a child: columns as of `node.output`, and `w`.
 
         Weights pass through; where both sides of a join carry them, they are multiplied. `values`: a literal for each
@@ -51,8 +51,12 @@ class Running(Trees):
         """The frame under other column names (of ours); rows on the driver stay as they are."""
         return DataFrame(self._plans.renamed(self._session, frame._jdf, ",".join(names)), self.spark)
 
-    def value(self, frame: DataFrame) -> Java:
-        """The one value of a frame of one column, as a literal; NULL where there is no row. Raises QueryError for more rows than one."""
+    def values(self, frame: DataFrame) -> list[list[Any]]:
+        """Few rows as Spark holds them, without a job where the optimiser knows them (see `values_of`)."""
+        return values_of(frame)
+
+    def value(self, frame: DataFrame) -> Literal:
+        """The one value of a frame of one column; NULL where there is no row. Raises QueryError for more rows than one."""
         plan = frame._jdf.queryExecution().analyzed()
         data_type = plan.output().head().dataType()
         rows = self._plans.first(self._session, frame._jdf.queryExecution(), 2)
@@ -63,12 +67,12 @@ class Running(Trees):
             row = rows[0].toSeq(self.seq([data_type])).toArray(self._jvm.scala.reflect.ClassTag.AnyRef())
             self._jvm.java.lang.System.arraycopy(row, 0, arguments, 0, 1)
         self._jvm.java.lang.reflect.Array.set(arguments, 1, data_type)
-        return self.literal(0).makeCopy(arguments)
+        return Literal(self.literal(0).makeCopy(arguments))
 
-    def _with_values(self, plan: Java, values: Mapping[int, Java]) -> Java:
+    def _with_values(self, plan: Java, values: Mapping[int, Literal]) -> Java:
         def fill(expression: Java) -> Java:
             if self.is_a(expression, PLAN_EXPRESSION) and expression.exprId().id() in values:
-                return values[expression.exprId().id()]
+                return values[expression.exprId().id()].java
             return self.rebuilt(expression, fill)
 
         return self._map_expressions(plan, fill)

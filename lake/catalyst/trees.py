@@ -125,6 +125,10 @@ class Trees(Expressions):
         """(expression, plan) for each subquery that hides in the node's expressions (trap 1)."""
         return [pair for plan in node.spine for pair in self.subquery_expressions(plan)]
 
+    def subquery_trees(self, node: Node) -> dict[int, Node]:
+        """Expression id → tree, for each subquery in the node's expressions."""
+        return {int(expression.exprId().id()): self.tree(plan) for expression, plan in self.subquery_plans(node)}
+
     def subquery_expressions(self, plan: Java) -> list[tuple[Java, Java]]:
         """(expression, plan) for each subquery in a plan's own expressions."""
         found: list[tuple[Java, Java]] = []
@@ -140,6 +144,18 @@ class Trees(Expressions):
             is_alias = expression.getClass().getSimpleName() == "Alias"
             found[expression.exprId().id()] = expression.child() if is_alias else expression
         return found
+
+    def below(self, node: Node, expression: Expression) -> Expression:
+        """An expression over the output of a Project or an Aggregate as one over its child."""
+        return self.substituted(expression, self.definitions(node))
+
+    def grouping_keys(self, node: Node) -> list[Expression]:
+        """The expressions by which an aggregate groups."""
+        return self.expressions(node.plan.groupingExpressions())
+
+    def partition_keys(self, node: Node) -> list[Expression]:
+        """The expressions by which a window is partitioned."""
+        return self.expressions(node.plan.partitionSpec())
 
     def join_type(self, node: Node) -> str:
         """Inner, Cross, LeftOuter, RightOuter, FullOuter, LeftSemi, LeftAnti or ExistenceJoin."""
@@ -209,9 +225,9 @@ class Trees(Expressions):
         columns = zip(node.output, *rows, strict=False)
         return frozenset(a.id for a, *values in columns if all(v.plain and v.attribute == a.id for v in values))
 
-    def references(self, plan: Java) -> frozenset[int]:
-        """The attribute ids that the plan's own expressions read."""
-        return frozenset(a.exprId().id() for a in self.list(plan.references().toSeq()))
+    def references(self, node: Node) -> frozenset[int]:
+        """The attribute ids that the node's own expressions read."""
+        return frozenset(a.exprId().id() for plan in node.spine for a in self.list(plan.references().toSeq()))
 
     def describe(self, node: Node) -> str:
         """One line on a node, as Spark prints it."""

@@ -127,8 +127,7 @@ def _anew(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFr
         return fresh
     child = aggregate.children[0]
     if aggregate.keys[0]:
-        own = [reading.catalyst.expression(e.java) for e in aggregate.keys[0]]
-        rows = child.lookup(reading.keys([(stale, own)]).pick(dict(enumerate(own))), reading)
+        rows = child.lookup(reading.keys([(stale, aggregate.keys[0])]), reading)
     else:
         rows = child.snapshot(reading)
     return fresh.unionByName(aggregate.run(reading, [rows]))

@@ -100,7 +100,7 @@ class Join(Relation):
         for i, expression in enumerate(on):
             values = catalyst.coalesced(expression)
             for left, right, _ in self.equi_keys if len(values) == 2 else ():
-                same = [[v.java.semanticEquals(e.java) for v in values] for e in (left, right)]
+                same = [[catalyst.same(v, e) for v in values] for e in (left, right)]
                 if same in ([[True, False], [False, True]], [[False, True], [True, False]]):
                     found[i] = (left, right)
         return found

@@ -74,12 +74,11 @@ class Keyed(Relation):
 
     def pushed(self, on: Sequence[Expression], catalyst: Catalyst) -> dict[int, Expression]:
         """Position of a looked-up key → the operator's own key that it is."""
-        definitions = catalyst.definitions(self.node) if self.node.kind == "Aggregate" else {}
         found = {}
         for i, expression in enumerate(on):
-            below = catalyst.substituted(expression, definitions)
+            below = catalyst.below(self.node, expression) if self.node.kind == "Aggregate" else expression
             for own in self.keys[0]:
                 widened = own.plain and own.attribute == below.attribute
-                if widened or below.java.semanticEquals(own.java):
+                if widened or catalyst.same(below, own):
                     found[i] = own
         return found

@@ -65,7 +65,7 @@ class Linear(Relation):
         child = self.children[0].node.output_ids
         match self.node.kind:
             case "Project":
-                below = catalyst.substituted(expression, catalyst.definitions(self.node))
+                below = catalyst.below(self.node, expression)
                 return None if self.subqueries and catalyst.has_subquery(below) else below
             case "Expand":
                 return expression if expression.references <= catalyst.unexpanded(self.node) else None
@@ -99,8 +99,7 @@ class UnionAll(Relation):
 
     def below(self, on: Sequence[Expression], side: int, catalyst: Catalyst) -> list[Expression]:
         """Expressions over the union as expressions over one of its children."""
-        definitions = {a.id: b.java for a, b in zip(self.node.output, self.children[side].node.output, strict=True)}
-        return [catalyst.substituted(e, definitions) for e in on]
+        return [catalyst.moved(e, self.node.output, self.children[side].node.output) for e in on]
 
 
 def _together(frames: list[DataFrame]) -> DataFrame:

@@ -27,7 +27,6 @@ from lake.catalyst.nodes import Attribute, Expression
 from lake.core.snapshots import Snapshot
 from lake.relations.reading import Keys, Reading
 from lake.spark import zset
-from lake.spark.jvm.gateway import values_of
 from lake.spark.key_ranges import decoded, lossless, of_frame
 
 _KEY = "k"
@@ -275,7 +274,7 @@ def _read(frame: DataFrame, side: _Side, reading: Reading) -> list[tuple[Hashabl
     would not come back as it was."""
     found: list[Row] = [
         tuple(bytes(v) if isinstance(v, bytearray) else v for v in row)
-        for row in values_of(reading.catalyst.project(frame, {_KEY: side.on}, keep=True))
+        for row in reading.catalyst.values(reading.catalyst.project(frame, {_KEY: side.on}, keep=True))
     ]
     if not lossless([value for row in found for value in row]):
         return None

@@ -11,11 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
-from lake.catalyst.nodes import Expression, column_name
+from lake.catalyst.nodes import Expression, Literal, column_name
 from lake.core import cost
 from lake.core.phases import phase
 from lake.spark import zset
-from lake.spark.jvm.gateway import Java
 from lake.spark.key_ranges import Ranges, of_frame
 
 
@@ -182,7 +181,7 @@ class Reading:
     _persisted: list[DataFrame] = field(default_factory=list)
     _kept: dict[int, Changes] = field(default_factory=dict)
     _wholes: dict[object, Changes | None] = field(default_factory=dict)
-    _values: dict[tuple[int, bool], Java] = field(default_factory=dict)
+    _values: dict[tuple[int, bool], Literal] = field(default_factory=dict)
     _tables: dict[tuple[str, ...], Changes | None] = field(default_factory=dict)
     _looked_up: dict[object, list[tuple[frozenset[object], Changes]]] = field(default_factory=dict)
 
@@ -202,7 +201,7 @@ class Reading:
             changes = self._changes[id(relation)] = self.keep(changes.frame, changes.passed)
         return changes
 
-    def value(self, subquery: Asked, since: bool) -> Java:
+    def value(self, subquery: Asked, since: bool) -> Literal:
         """The value of a scalar subquery at one end of the interval, as a literal, computed once."""
         since = since and self.changes_of(subquery) is not None
         if (id(subquery), since) not in self._values:

@@ -34,7 +34,7 @@ _Part = tuple[Changes, Sequence[Expression]]
 
 def scope(relation: Relation, catalyst: Catalyst) -> tuple[Expression, ...]:
     """The output columns that go down to the keys of every order-dependent operator; empty where there are none."""
-    outputs = [catalyst.expression(a.java) for a in dict.fromkeys(relation.output)]
+    outputs = [catalyst.expression_of(a) for a in dict.fromkeys(relation.output)]
     usable = [e for e in outputs if catalyst.hashable(e)]
     return tuple(usable[i] for i in sorted(_carried(relation, usable, catalyst)))
 
@@ -118,10 +118,9 @@ def _is_the_same_in_any_order(relation: Relation, on: Sequence[Expression], cata
     """Whether these of an aggregate's columns are: max(id) beside avg(double)."""
     if relation.node.kind != "Aggregate" or relation.children[0].order_dependent or relation.subqueries:
         return False
-    keys = [catalyst.type_of(catalyst.expression(key)) for key in catalyst.list(relation.node.plan.groupingExpressions())]
-    definitions = catalyst.definitions(relation.node)
-    made = [catalyst.substituted(e, definitions).java for e in on]
-    return all(map(is_bitwise, keys)) and not any(named_in(java, catalyst) for java in made)
+    keys = [catalyst.type_of(key) for key in catalyst.grouping_keys(relation.node)]
+    made = [catalyst.below(relation.node, e) for e in on]
+    return all(map(is_bitwise, keys)) and not any(named_in(e, catalyst) for e in made)
 
 
 def _below(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> list[Mapping[int, Expression]]:

@@ -52,9 +52,9 @@ def changes(root: Relation, carried: Mapping[int, int], held: DataFrame, reading
         return None
     keys = operator.touched(delta, reading)
     if keys is not None:
-        outputs = {a.id: a.java for a in root.output}
+        outputs = {a.id: a for a in root.output}
         groups = {i: e.attribute for i, e in enumerate(operator.keys[0])}
-        keys = keys.pick({i: reading.catalyst.expression(outputs[carried[g]]) for i, g in groups.items() if g is not None})
+        keys = keys.pick({i: reading.catalyst.expression_of(outputs[carried[g]]) for i, g in groups.items() if g is not None})
         held = root.restricted(keys.narrowed(held), keys, reading)
     own = held.select(*[F.col(column_name(carried[a.id])).alias(a.column) for a in operator.output])
     new = _projected(root, operator, operator.renewed(own, delta, reading), reading)

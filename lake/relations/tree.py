@@ -40,10 +40,7 @@ class _Builder:
             return self._leaf(node, shared=len(above) > 1 and set(above) != {"Inner"})
         looking = (*above, *self._looking(node))
         children = [self.relation(child, looking) for child in node.children]
-        subqueries = {
-            expression.exprId().id(): build(self.catalyst.tree(plan), self.catalyst)
-            for expression, plan in self.catalyst.subquery_plans(node)
-        }
+        subqueries = {expression: build(subquery, self.catalyst) for expression, subquery in self.catalyst.subquery_trees(node).items()}
         if node.kind in LINEAR:
             return Linear(node, children, subqueries)
         if node.kind == "Union":
@@ -82,10 +79,10 @@ class _Builder:
     def _keys(self, node: Node) -> tuple[list[Expression], str]:
         """The expressions by which a unary operator treats its rows apart, or why there are none."""
         if node.kind == "Aggregate":
-            keys = self.catalyst.expressions(node.plan.groupingExpressions())
+            keys = self.catalyst.grouping_keys(node)
             reason = "it is one group over all rows"
         elif node.kind == "Window":
-            keys = self.catalyst.expressions(node.plan.partitionSpec())
+            keys = self.catalyst.partition_keys(node)
             reason = "its window has no PARTITION BY"
         else:
             return [], "a LIMIT looks at all rows" if node.kind == "Limit" else f"{node.kind} has no incremental rule"
@@ -98,8 +95,7 @@ def _needed(root: Node, catalyst: Catalyst) -> frozenset[int]:
     known = LINEAR | {"Join", "Aggregate", "Window", "Limit"}
     ids = set(root.output_ids)
     for node in root.walk():
-        for plan in node.spine:
-            ids |= catalyst.references(plan)
+        ids |= catalyst.references(node)
         if node.kind not in known:
             ids |= {i for child in node.children for i in child.output_ids}
     return frozenset(ids)
