@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION, QUERY_PLAN, SESSION
+from lake.catalyst.expressions import PLAN_EXPRESSION, QUERY_PLAN, SESSION
 from lake.catalyst.normal_form import NormalForms
 from lake.spark.jvm.gateway import Java
 
@@ -88,14 +88,9 @@ class Catalyst(NormalForms):
         for inner in below:
             yield from self._free_names(inner, ctes)
 
-    def nondeterministic(self, census: Sequence[tuple[str, Java]]) -> list[str]:
-        """The names of the functions that are nondeterministic themselves."""
-        found = set()
-        for _, java in census:
-            random = self.is_a(java, EXPRESSION) and not java.deterministic()
-            if random and all(child.deterministic() for child in self.list(java.children())):
-                found.add(str(java.prettyName()))
-        return sorted(found)
+    def output_ids(self, plan: Java) -> list[int]:
+        """The attribute ids of the plan's columns."""
+        return [int(a.exprId().id()) for a in self.list(plan.output())]
 
     def mark_sessions(self, analysed: Java, optimised: Java) -> None:
         """Remember which columns of the optimised plan Spark marks as session windows; it may have lost the name, not the mark."""

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.catalyst.aggregate_split import stored
+from lake.catalyst.inspection import NOW, Inspection, inspected
 from lake.catalyst.keys import Carrying, Key, carrying, tie_free
 from lake.catalyst.nodes import Expression
 from lake.catalyst.null_extension import padded
@@ -29,37 +30,9 @@ from lake.relations.base import Relation
 from lake.relations.scoped import scope
 from lake.relations.stored import stored_of
 from lake.relations.tree import build
-from lake.spark.jvm.gateway import Java
 from lake.spark.session import settings
 from lake.views.fingerprint import fingerprint
 from lake.views.query import view_frame
-
-_NOW = ("now", "today", "tomorrow", "yesterday")
-_TIMES = ("date", "timestamp", "timestamp_ntz")
-_TIME_AND_USER = {
-    "CurrentDate": "current_date",
-    "CurDateExpressionBuilder": "curdate",
-    "CurrentTimestamp": "current_timestamp",
-    "CurrentTime": "current_time",
-    "Now": "now",
-    "LocalTimestamp": "localtimestamp",
-    "CurrentTimeZone": "current_timezone",
-    "CurrentUser": "current_user",
-    "CurrentDatabase": "current_database",
-    "CurrentCatalog": "current_catalog",
-    "CurrentPath": "current_path",
-    "VariableReference": "a session variable",
-    "Sample": "TABLESAMPLE",
-}
-_UNDECLARED = (
-    "LogicalRelation",
-    "DataSourceV2Relation",
-    "DataSourceV2ScanRelation",
-    "HiveTableRelation",
-    "InMemoryRelation",
-    "ExternalRDD",
-)
-"""Leaves of a plan that read rows, and are no placeholders."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +116,10 @@ def _defined(
     view = config.view(name)
     frame = view_frame(catalyst, name, view, config, {t: catalyst.placeholder(t, schema) for t, schema in schemas.items()})
     plan, optimised = catalyst.analysed(frame), catalyst.optimised(frame)
-    census = catalyst.census(plan)
-    _refuse_nondeterministic(name, catalyst, plan, census, "" if view.function else query_text(view, config))
-    sources = _sources(name, catalyst, census, list(schemas))
-    columns = _columns(name, catalyst.schema_of(plan), [a.exprId().id() for a in catalyst.list(optimised.output())])
+    found = inspected(plan, catalyst)
+    _refuse_nondeterministic(name, found, "" if view.function else query_text(view, config))
+    sources = _sources(name, found, list(schemas))
+    columns = _columns(name, catalyst.schema_of(plan), catalyst.output_ids(optimised))
     normal = catalyst.normal_form(plan)
     primary_keys = {t: keys[t] for t in sources}
     _check_primary_keys(primary_keys, schemas)
@@ -175,44 +148,33 @@ def _defined(
     )
 
 
-def _refuse_nondeterministic(name: str, catalyst: Catalyst, plan: Java, census: Sequence[tuple[str, Java]], text: str) -> None:
-    bad = sorted({_TIME_AND_USER[kind] for kind, _ in census if kind in _TIME_AND_USER} | _moments(census) | _typed_moments(text))
-    if not bad and not plan.deterministic():
-        bad = catalyst.nondeterministic(census)
-    if bad or not plan.deterministic():
+def _refuse_nondeterministic(name: str, found: Inspection, text: str) -> None:
+    named = sorted({*found.time_and_user, *_typed_moments(text)}) or found.random
+    if named or not found.deterministic:
         raise DefinitionError(
-            f"The query of view {name!r} is not a function of its tables: it uses {', '.join(bad) or 'a nondeterministic expression'}. "
+            f"The query of view {name!r} is not a function of its tables: it uses {', '.join(named) or 'a nondeterministic expression'}. "
             "Put the value into a table, or leave it to the reader of the view."
         )
 
 
-def _moments(census: Sequence[tuple[str, Java]]) -> set[str]:
-    """Casts of 'now' and its like to times."""
-    casts = [(java, java.children().head()) for kind, java in census if kind in ("Cast", "ParseToDate", "ParseToTimestamp")]
-    found = {str(of.eval(None)): str(java.dataType().typeName()) for java, of in casts if of.foldable()}
-    return {f"CAST('{word}' AS {kind})" for word, kind in found.items() if kind in _TIMES and word.strip().lower() in _NOW}
-
-
 def _typed_moments(text: str) -> set[str]:
     """Literals such as DATE'today', of which the parser leaves only the day that it was."""
-    moment = rf"(\b(?:DATE|TIMESTAMP\w*)\s*'\s*(?:{'|'.join(_NOW)})\b[^']*')"
+    moment = rf"(\b(?:DATE|TIMESTAMP\w*)\s*'\s*(?:{'|'.join(NOW)})\b[^']*')"
     passed = r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`"  # comments, texts and names
     return {found[1] for found in re.finditer(f"{moment}|{passed}", text, re.IGNORECASE | re.DOTALL) if found[1]}
 
 
-def _sources(name: str, catalyst: Catalyst, census: Sequence[tuple[str, Java]], inputs: Sequence[str]) -> tuple[str, ...]:
-    found = {catalyst.source_of(java) for kind, java in census if kind == "LogicalRDD"}
-    others = [java for kind, java in census if kind in _UNDECLARED]  # also of which the optimiser needs but the log, as for count(*)
-    if others:
+def _sources(name: str, found: Inspection, inputs: Sequence[str]) -> tuple[str, ...]:
+    if found.undeclared:
         raise DefinitionError(
-            f"The query of view {name!r} reads {others[0].simpleString(80)}, which is no table of lakejoin.yml. "
+            f"The query of view {name!r} reads {found.undeclared[0]}, which is no table of lakejoin.yml. "
             "Declare the table under `tables:` and read it by that name."
         )
-    if None in found:
+    if None in found.sources:
         raise DefinitionError(
             f"The query of view {name!r} reads a DataFrame that is none of its tables. Declare its table under `tables:`."
         )
-    return tuple(t for t in inputs if t in found)
+    return tuple(t for t in inputs if t in found.sources)
 
 
 def _columns(name: str, schema: T.StructType, ids: Sequence[int]) -> tuple[OutputColumn, ...]:
