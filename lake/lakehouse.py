@@ -47,8 +47,8 @@ from lake.operations import agreement, backfill, maintenance, verify
 from lake.operations.verify import Share
 from lake.refresh import publish
 from lake.refresh.publish import LostRaceError
-from lake.refresh.run import Gate, Refresh, limits, result_of
-from lake.relations.reading import Limits
+from lake.refresh.run import Gate, Refresh, budget, result_of
+from lake.relations.budget import Budget
 from lake.spark.profile import profiled
 from lake.spark.session import own_session
 from lake.views import explain
@@ -196,10 +196,10 @@ class Lakehouse(OpenViews):
         with self._opened(view) as state:
             definition, inputs = self._prepare(view, state)
             ways = {s: way_of(inputs.pins[s]) for s in definition.sources}
-            found = Limits()
+            found = Budget()
             with suppress(TargetError):  # somebody else wrote the view's table: the next refresh says so
                 current = published(state.spark, self._view_table(view))
-                found = limits(self.config.view(view), definition, inputs, current) if current else found
+                found = budget(self.config.view(view), definition, inputs, current) if current else found
             return explain.explain(definition, ways, found)
 
     def verify(self, view: str, share: Share = Share()) -> Differences:  # noqa: B008 (it is immutable)

@@ -20,7 +20,7 @@ few, marked by deletion vectors."""
 _WRITTEN = 16
 
 
-def whole(read: int, held: int) -> int:
+def recompute(read: int, held: int) -> int:
     """The query computed anew over so many bytes, compared with the view's rows of so many, and the difference published."""
     return read + _WRITTEN * held
 

@@ -16,7 +16,8 @@ from lake.core import cost
 from lake.core.sql import quoted
 from lake.relations import scoped, stored
 from lake.relations.base import Relation
-from lake.relations.reading import Limits, Reading, WholeError
+from lake.relations.budget import FallBackToRecompute
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.views.definition import Definition
 
@@ -24,38 +25,39 @@ from lake.views.definition import Definition
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
     """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the rows that the view holds.
 
-    Raises WholeError where the reading is to `give_way` to the query computed anew.
+    Raises FallBackToRecompute where a full recompute is cheaper, or the only way.
     """
     relation = definition.relation
-    _refuse_dear(relation, reading)
+    _require_budget(relation, reading)
     if definition.carried:
         return stored.changes(relation, definition.carried, held(definition, table), reading)
     if not relation.order_dependent:
         found = reading.changes_of(relation, kept=False)
         return found.frame if found is not None else None
     if not definition.scope:
-        raise WholeError(definition.recomputed)
+        raise FallBackToRecompute(definition.recomputed)
     return scoped.changes(relation, definition.scope, held(definition, table), reading)
 
 
-def _refuse_dear(relation: Relation, reading: Reading) -> None:
-    """Raise WholeError where the query computed anew is cheaper: by estimate before any row is read, then by how many rows changed."""
-    if reading.limits == Limits():
+def _require_budget(relation: Relation, reading: Reading) -> None:
+    """Raise FallBackToRecompute where a full recompute is cheaper: by estimate before any row is read, then by how many rows changed."""
+    budget = reading.budget
+    if budget.unlimited:
         return
     sizes = {source: reading.sources.moved(source) for _, source in relation.sources}
     if not any(sizes.values()):
         return
     operators = sum(r.looks_up and any(sizes[source] for _, source in r.sources) for r in relation.walk())
-    reading.spend(cost.begun(operators, sum(sizes.values())), f"for {operators} operators that look rows up")
-    if reading.limits.budget:
+    budget.spend(cost.begun(operators, sum(sizes.values())), f"a refresh with {operators} operators that look up rows")
+    if budget.limit:
         known = sum(reading.sources.changed(source) for _, source in relation.sources)
         expected = cost.changed(operators, known) + cost.looked_up(_expected_lookups(relation, reading))
-        reading.refuse_dear(reading.spent + expected, f"for {operators} operators that look rows up, in places as spread as the changes,")
+        budget.require(expected, f"a refresh with {operators} operators that look up rows, in places as spread as the changes,")
     moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
     changed = sum(changes.count or 0 for changes in moved)
-    if reading.limits.share < math.inf and not all(changes.local for changes in moved):
-        _refuse_many(relation, changed, reading)
-    reading.spend(cost.changed(operators, changed), f"for {operators} operators and {changed:,} changes")
+    if budget.share < math.inf and not all(changes.local for changes in moved):
+        _require_share(relation, changed, reading)
+    budget.spend(cost.changed(operators, changed), f"a refresh with {operators} operators that look up rows and {changed:,} changes")
 
 
 def _expected_lookups(relation: Relation, reading: Reading) -> int:
@@ -69,13 +71,10 @@ def _expected_lookups(relation: Relation, reading: Reading) -> int:
     return sum(int(share * reading.sources.bytes(source)) for share, (_, source) in zip(others, relation.sources, strict=True))
 
 
-def _refuse_many(relation: Relation, changed: int, reading: Reading) -> None:
+def _require_share(relation: Relation, changed: int, reading: Reading) -> None:
     rows = [reading.sources.count(source) for _, source in relation.sources]
-    total = sum(n for n in rows if n is not None)
-    if None not in rows and changed > reading.limits.share * total:
-        raise WholeError(
-            f"the query was computed anew: {changed:,} changes of {total:,} rows are more than {reading.limits.share:.0%} (recompute_above)"
-        )
+    if None not in rows:
+        reading.budget.require_share(changed, sum(n for n in rows if n is not None))
 
 
 def difference(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame:

@@ -30,8 +30,9 @@ from lake.refresh import changes, publish
 from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset
 from lake.refresh.primary_keys import refuse_broken
 from lake.refresh.publish import LostRaceError, Target
+from lake.relations.budget import Budget, FallBackToRecompute
 from lake.relations.lookup_cache import Cache
-from lake.relations.reading import SMALL, Limits, Reading, WholeError
+from lake.relations.reading import SMALL, Reading
 from lake.spark import zset
 from lake.spark.failures import of_rows
 from lake.spark.session import few_changes
@@ -159,7 +160,7 @@ class Refresh:
             assert since is not None
             with (
                 few_changes(self.spark) as end,
-                Reading(definition.catalyst, sources, limits=limits(self._view, definition, self.inputs, current), on_many=end) as reading,
+                Reading(definition.catalyst, sources, budget=budget(self._view, definition, self.inputs, current), on_many=end) as reading,
                 self._broken_keys_named(reading),
             ):
                 if self.cache is not None:
@@ -230,18 +231,19 @@ class Refresh:
         return result_of(decided, edits=edits, reading=reading)
 
     def _edits_of_changes(self, current: Published, target: Target, stamp: Stamp, reading: Reading) -> Edits | None:
-        """What the sources' changes change in the view's table, or, where the reading gives way, the query computed anew."""
+        """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""
         try:
             frame = changes.changes(self.definition, publish.held(current.pinned, reading), reading)
             return None if frame is None else self._edits(target, stamp, reading, frame)
-        except WholeError as why:
-            reading.give_way(why)
+        except FallBackToRecompute as why:
+            reading.fall_back(why)
         except (PySparkException, Py4JJavaError) as error:
             # where several tables changed, some pairs of rows are in no snapshot, nor are sums of changes alone: these may be what failed
             failed = of_rows(error)
             if self._view.refresh_mode == "incremental" or not failed:
                 raise
-            reading.give_way(WholeError(f"the query was computed anew: with rows of both ends of the interval it failed ({failed})"))
+            why_failed = f"with rows of both ends of the interval the query failed ({failed})"
+            reading.fall_back(FallBackToRecompute(f"fell back to a full recompute: {why_failed}"))
         return self._edits_of_all(current, target, stamp, reading)
 
     def _edits_of_all(self, current: Published, target: Target, stamp: Stamp, reading: Reading) -> Edits:
@@ -259,7 +261,7 @@ class Refresh:
         Many changes of one table seldom add up in the view: where these do not, they need not be consolidated.
         """
         definition = self.definition
-        if definition.key is not None and self.gate is None and reading.many and not reading.recomputed and self._one_moved(reading):
+        if definition.key is not None and self.gate is None and reading.many and not reading.budget.reasons and self._one_moved(reading):
             kept = reading.keep_rows(frame)
             named = replace(kept, frame=in_names(definition, kept.frame))
             edits = keyed_apart(definition, named, reading)
@@ -367,20 +369,20 @@ Gate = Callable[[Candidate], None]
 """Raises BlockedError where the rows must not be published."""
 
 
-def limits(view: ViewConfig, definition: Definition, inputs: Inputs, current: Published) -> Limits:
-    """From where on a refresh of what is published gives way to the query computed anew; never, where the view is to be incremental."""
+def budget(view: ViewConfig, definition: Definition, inputs: Inputs, current: Published) -> Budget:
+    """When a refresh falls back to a full recompute: never with `refresh_mode: incremental`."""
     if view.refresh_mode == "incremental":
-        return Limits()
+        return Budget()
     read = sum(inputs.pins[source].bytes for _, source in definition.relation.sources)
-    whole = cost.whole(read, current.pinned.bytes)
-    return Limits(whole, whole if read >= cost.SMALL else 0, view.recompute_above)
+    recompute = cost.recompute(read, current.pinned.bytes)
+    return Budget(recompute, recompute if read >= cost.SMALL else 0, view.recompute_above)
 
 
 def result_of(
     decided: RefreshPlan, inserted: int = 0, deleted: int = 0, edits: Edits | None = None, reading: Reading | None = None
 ) -> RefreshResult:
     """What a refresh that went as it was decided answers; its seconds are the caller's to count."""
-    recomputed = "; ".join(dict.fromkeys(reading.recomputed)) if reading is not None else ""
+    recomputed = "; ".join(dict.fromkeys(reading.budget.reasons)) if reading is not None else ""
     updated = edits.updated if edits is not None else 0
     return RefreshResult(
         view=decided.view,

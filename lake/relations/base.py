@@ -22,12 +22,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Attribute, Node
-from lake.relations.reading import Changes, Keys, Reading, WholeError
+from lake.relations.reading import Changes, Keys, Reading
 from lake.spark import zset
 from lake.spark.key_ranges import equality
-
-_BOTH_ENDS = 3
-"""What a recomputed operator costs, in times of what lies below it: two ends, and the changes taken off the newer one to have the older."""
 
 
 class Relation(ABC):
@@ -95,14 +92,11 @@ class Relation(ABC):
         return self.own_changes(reading)
 
     def recomputed(self, reading: Reading, reason: str = "the value of a subquery changed") -> Changes | None:
-        """op(children at until) - op(children at since): exact for every operator, as dear as running it twice.
+        """op(children at until) - op(children at since): exact for every operator, as expensive as running it twice.
 
-        Raises WholeError where the whole query would be cheaper: it is run once.
+        Raises FallBackToRecompute where the whole query would be cheaper: it is run once.
         """
-        why = f"{self.node.kind} was recomputed: {self.reason or reason}"
-        if _BOTH_ENDS * reading.bytes_of(self) > reading.limits.whole > 0:
-            raise WholeError(why)
-        reading.recomputed.append(why)
+        reading.budget.recompute_operator(reading.bytes_of(self), f"{self.node.kind} was recomputed: {self.reason or reason}")
         new = self.run(reading, [child.snapshot(reading) for child in self.children])
         old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
         return reading.keep(zset.consolidate(zset.subtract(new, old)))

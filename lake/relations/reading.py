@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression, Literal, column_name
 from lake.core import cost
 from lake.core.phases import phase
+from lake.relations.budget import Budget, FallBackToRecompute
 from lake.spark import zset
 from lake.spark.key_ranges import Ranges, of_frame
 
@@ -97,20 +97,6 @@ class Keys:
         return replace(self, frame=frame, ranges=tuple(ranges), whole=whole)
 
 
-class WholeError(Exception):
-    """The query is better computed anew, and compared with the rows that the view holds; the text says why."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """From where on a refresh gives way to the query computed anew. `whole`: what that costs by estimate (0: not known, go on always);
-    `budget`: what the refresh may cost (0: whatever it costs); `share`: changes, as a share of all rows."""
-
-    whole: int = 0
-    budget: int = 0
-    share: float = math.inf
-
-
 class Sources(Protocol):
     """Where source relations read: one pinned interval of the tables that a view reads (tables.py)."""
 
@@ -168,11 +154,9 @@ class Reading:
     catalyst: Catalyst
     sources: Sources
     local_limit: int = 40_000
-    limits: Limits = Limits()
+    budget: Budget = field(default_factory=Budget)
     cache: Cache | None = None
     on_many: Callable[[], None] | None = None
-    recomputed: list[str] = field(default_factory=list)
-    spent: int = 0
     rows_read: int = 0
     """Changes of sources read so far."""
     many: bool = False
@@ -286,24 +270,13 @@ class Reading:
 
     def rows_among(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
         """Rows of a table at `until`, all or those of files that may hold some keys (by column); their cost is counted."""
-        if self.limits.budget:
-            self.spend(cost.looked_up(self.sources.bytes(source, among)), "so far, with the lookups to come")
+        if self.budget.limit:
+            self.budget.spend(cost.looked_up(self.sources.bytes(source, among)), "reading tables for lookups")
         return self.sources.rows(source, among)
 
-    def spend(self, cost: int, what: str) -> None:
-        """Count what this refresh costs. Raises WholeError where the query computed anew is cheaper by estimate."""
-        self.spent += cost
-        self.refuse_dear(self.spent, what)
-
-    def refuse_dear(self, cost: int, what: str) -> None:
-        """Raise WholeError where the query computed anew is cheaper, by estimate, than a refresh that costs so much."""
-        if cost > self.limits.budget > 0:
-            shown = f"{cost >> 20:,} MB {what} are more than the {self.limits.budget >> 20:,} MB of computing it anew"
-            raise WholeError(f"the query was computed anew, by estimate: {shown}")
-
-    def give_way(self, why: WholeError) -> None:
-        """From here on the query is computed anew, whatever it costs."""
-        self.recomputed[:], self.limits = [str(why)], Limits()
+    def fall_back(self, why: FallBackToRecompute) -> None:
+        """From here on the query is recomputed, whatever it costs."""
+        self.budget.fall_back(why)
         self.expect_many()
 
     def expect_many(self) -> None:

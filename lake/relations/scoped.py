@@ -22,10 +22,11 @@ from lake.catalyst import Catalyst
 from lake.catalyst.determinism import named_in
 from lake.catalyst.nodes import Expression
 from lake.relations.base import Relation
+from lake.relations.budget import FallBackToRecompute
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.linear import Linear, UnionAll
-from lake.relations.reading import Changes, Reading, WholeError
+from lake.relations.reading import Changes, Reading
 from lake.spark import zset
 from lake.spark.zset import is_bitwise
 
@@ -42,7 +43,7 @@ def scope(relation: Relation, catalyst: Catalyst) -> tuple[Expression, ...]:
 def changes(relation: Relation, on: Sequence[Expression], held: DataFrame, reading: Reading) -> DataFrame | None:
     """The relation's changes against the rows `held` at `since` (in the tree's columns), not consolidated; None where nothing moved.
 
-    Raises WholeError where no keys bound what may differ.
+    Raises FallBackToRecompute where no keys bound what may differ.
     """
     parts = _touched(relation, on, reading)
     if not parts:
@@ -142,7 +143,7 @@ def _touched(relation: Relation, on: Sequence[Expression], reading: Reading) -> 
         found = reading.changes_of(relation)
         return [(found, on)] if found is not None else []
     if any(_moved(subquery, reading) for subquery in relation.subqueries.values()):
-        raise WholeError(f"{relation.node.kind}: the value of a subquery may have changed")
+        raise FallBackToRecompute(f"{relation.node.kind} was recomputed with the whole query: the value of a subquery may have changed")
     if isinstance(relation, Join):
         return _touched_join(relation, on, reading)
     below = _below(relation, on, reading.catalyst)

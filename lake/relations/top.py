@@ -48,7 +48,7 @@ class Top(Stored):
         other = self.run(reading, [candidates.unionByName(last)])
         if reading.keep(zset.consolidate(zset.subtract(other, top))) is None:
             return top
-        reading.recomputed.append("LIMIT was recomputed: rows of the top went, and too few came in their place")
+        reading.budget.reasons.append("LIMIT was recomputed: rows of the top were deleted, and too few were inserted in their place")
         return self.snapshot(reading)
 
     @property

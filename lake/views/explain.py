@@ -7,23 +7,24 @@ from collections.abc import Iterator, Mapping
 from lake.core import cost
 from lake.core.results import Explanation, Step
 from lake.relations.base import Relation
+from lake.relations.budget import Budget
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
-from lake.relations.reading import Limits
 from lake.relations.source import Source
 from lake.views.definition import Definition
 
-_NONE = Limits()
 
+def explain(definition: Definition, ways: Mapping[str, str], budget: Budget | None = None) -> Explanation:
+    """The view's tree, operator by operator.
 
-def explain(definition: Definition, ways: Mapping[str, str], limits: Limits = _NONE) -> Explanation:
-    """The view's tree, operator by operator. `ways`: how each source's changes are read; `limits`: from where on a refresh gives way."""
+    `ways`: how each source's changes are read; `budget`: when a refresh falls back to a full recompute.
+    """
     reason = not_incremental(definition)
     names = {c.attribute: c.name for c in reversed(definition.table_columns)}
     scope = tuple(names[e.attribute] for e in definition.scope if e.attribute is not None)
     warning = definition.relation.order_dependent
     operators = sum(r.looks_up for r in definition.relation.walk())
-    most = cost.most_changes(operators, limits.budget) if limits.budget else None
+    most = cost.most_changes(operators, budget.limit) if budget is not None and budget.limit else None
     steps = tuple(_steps(definition.relation, 0))
     return Explanation(definition.view, definition.key_names, not reason, reason, steps, dict(ways), scope, warning, most)
 

@@ -1,4 +1,4 @@
-"""When a refresh gives way to the query computed anew: it is said, it is exact, and it can be forbidden."""
+"""When a refresh falls back to a full recompute: it is reported, it is exact, and it can be forbidden."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_many_changes_are_recomputed_unless_that_is_forbidden(facts: TestLake, o
 
 
 @pytest.mark.parametrize("options", [{}, {"refresh_mode": "incremental"}])
-def test_a_refresh_dearer_than_the_query_by_estimate_gives_way(
+def test_a_refresh_more_expensive_than_a_recompute_by_estimate_falls_back(
     facts: TestLake, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(cost, "SMALL", 1)
@@ -72,7 +72,7 @@ def test_lookups_count_as_they_come(lake: TestLake, monkeypatch: pytest.MonkeyPa
     lake.sql("UPDATE {d} SET name = 'other' WHERE g = 7")  # in one file of 60, whose key is in all of f
     result = lake.refresh("v")
     assert result.mode == "recompute"
-    assert "with the lookups to come" in result.reason
+    assert "by estimate: reading tables for lookups costs" in result.reason
     lake.assert_exact("v")
 
 
@@ -96,10 +96,10 @@ def test_lookups_as_spread_as_the_changes_are_refused_before_a_row_is_read(
 
 def test_the_estimate_of_the_docstring() -> None:
     mb = 1 << 20
-    anew = cost.whole(300 * mb, 100 << 10)
+    recomputed = cost.recompute(300 * mb, 100 << 10)
     spent = cost.begun(1, 0) + cost.changed(1, 100_000)
-    assert (anew // mb, cost.begun(1, 0) // mb, cost.changed(1, 100_000) / mb) == (301, 80, pytest.approx(98, abs=0.5))
-    assert spent + cost.looked_up(246 * mb) < anew < spent + cost.looked_up(248 * mb)
+    assert (recomputed // mb, cost.begun(1, 0) // mb, cost.changed(1, 100_000) / mb) == (301, 80, pytest.approx(98, abs=0.5))
+    assert spent + cost.looked_up(246 * mb) < recomputed < spent + cost.looked_up(248 * mb)
 
 
 def test_what_has_no_key_to_go_by_is_recomputed_once_where_it_is_most_of_the_query(facts: TestLake) -> None:

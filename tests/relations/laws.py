@@ -17,7 +17,8 @@ from lake.config.loader import load
 from lake.core.sql import quoted
 from lake.refresh import changes
 from lake.refresh.edits import in_names
-from lake.relations.reading import Reading, WholeError
+from lake.relations.budget import FallBackToRecompute
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import Ranges
 from lake.spark.session import own_session
@@ -126,10 +127,10 @@ class View:
                 held = in_names(self.definition, self.definition.relation.snapshot(before))
             try:
                 found = changes.changes(self.definition, held, reading)
-            except WholeError as why:
-                reading.give_way(why)
+            except FallBackToRecompute as why:
+                reading.fall_back(why)
                 found = changes.difference(self.definition, held, reading)
-            self.recomputed = list(reading.recomputed)
+            self.recomputed = list(reading.budget.reasons)
             if found is None:
                 return Counter()
             rows = in_names(self.definition, found).collect()

@@ -1,0 +1,75 @@
+"""Decides when a refresh falls back to a full recompute: what the recompute costs, what is left of it, and the reason in words.
+
+Costs are in bytes that a query reads (core/cost.py). Example: of a recompute of 250 MB, 80 MB are spent: a lookup of 200 MB is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+_BOTH_ENDS = 3
+"""What a recomputed operator costs, as a multiple of the tables below it: two ends, and changes subtracted from the newer for the older."""
+
+
+class FallBackToRecompute(Exception):
+    """The refresh falls back to a full recompute, whose rows are compared with the stored rows; the text says why."""
+
+
+@dataclass
+class Budget:
+    """What one refresh may cost.
+
+    `recompute`: the cost of a full recompute by estimate, 0 where it is not known; `limit`: what the refresh may cost before it falls back,
+    0 for no limit; `share`: the changes it may have, as a share of all rows.
+
+    `spent`: its cost so far; `reasons`: why operators, or the whole query, were recomputed.
+    """
+
+    recompute: int = 0
+    limit: int = 0
+    share: float = math.inf
+    spent: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether the refresh never falls back for its cost."""
+        return not self.recompute and not self.limit and self.share == math.inf
+
+    @property
+    def left(self) -> float:
+        """What the refresh may still cost."""
+        return self.limit - self.spent if self.limit else math.inf
+
+    def spend(self, cost: int, what: str) -> None:
+        """Count a cost. Raises FallBackToRecompute where that is more than is left."""
+        self.require(cost, what)
+        self.spent += cost
+
+    def require(self, cost: int, what: str) -> None:
+        """Raise FallBackToRecompute where an expected cost is more than is left; nothing is spent. `what`: what costs that much."""
+        if cost > self.left:
+            total, limit = self.spent + cost, self.limit
+            self.refuse(f" by estimate: {what} costs {total >> 20:,} MB, more than the {limit >> 20:,} MB of the recompute")
+
+    def require_share(self, changed: int, rows: int) -> None:
+        """Raise FallBackToRecompute where the changes are too large a share of all rows."""
+        if changed > self.share * rows:
+            self.refuse(f": {changed:,} changes of {rows:,} rows are more than {self.share:.0%} (recompute_above)")
+
+    def recompute_operator(self, size: int, why: str) -> None:
+        """Count an operator that is recomputed over tables of `size` bytes. Raises FallBackToRecompute where the whole query is cheaper."""
+        if _BOTH_ENDS * size > self.recompute > 0:
+            raise FallBackToRecompute(why)
+        self.reasons.append(why)
+
+    def refuse(self, why: str) -> NoReturn:
+        """Raise FallBackToRecompute with the reason, which continues "fell back to a full recompute"."""
+        raise FallBackToRecompute(f"fell back to a full recompute{why}")
+
+    def fall_back(self, why: FallBackToRecompute) -> None:
+        """From here on the query is recomputed, whatever it costs, for this reason alone."""
+        self.reasons[:] = [str(why)]
+        self.recompute, self.limit, self.share = 0, 0, math.inf
