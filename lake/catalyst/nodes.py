@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lake.errors import InternalError
 from lake.spark.jvm.gateway import Java
 
 
@@ -66,6 +67,14 @@ class Measure:
         return column_name(self.id)
 
 
+_CHILDREN = {
+    **dict.fromkeys(("LocalRelation", "OneRowRelation", "Range", "LogicalRDD"), 0),
+    **dict.fromkeys(("Project", "Filter", "Aggregate", "Window", "Sort", "Limit", "Generate", "Expand"), 1),
+    "Join": 2,
+}
+"""How many children a kind of node has, where every node of the kind has as many."""
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """One operator of the tree: its kind (Catalyst's node name), its children, and its spine.
@@ -74,7 +83,7 @@ class Node:
     sort. Only the innermost one's children are `children`. `order_dependent`: what in its expressions depends on the order of
     rows (see order_dependence.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
     `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other. `tie_free`: a window's partition and
-    order tell the rows of its child apart, by a key of theirs.
+    order tell the rows of its child apart, by a key of theirs. Raises InternalError for an impossible node.
     """
 
     kind: str
@@ -86,6 +95,27 @@ class Node:
     measures: tuple[Measure, ...] = ()
     most: int = 0
     tie_free: bool = False
+
+    def __post_init__(self) -> None:
+        impossible = self._impossible()
+        if impossible:
+            raise InternalError(f"The tree has an impossible node: {self.kind} {impossible}. Nothing was written.")
+
+    def _impossible(self) -> str:
+        """What is wrong with the node, empty for a possible one."""
+        count, wanted = len(self.children), _CHILDREN.get(self.kind)
+        found = {
+            "has an empty spine": not self.spine,
+            f"has {count} children instead of {wanted}": wanted is not None and count != wanted,
+            "has no children": self.kind == "Union" and not count,
+            f"has {count} children and is the source {self.source!r}": self.source is not None and count > 0,
+            "has measures": bool(self.measures) and self.kind != "Aggregate",
+            "has a number of rows": self.most != 0 and self.kind != "Limit",
+            "has a negative number of rows": self.most < 0,
+            "is marked as a window without ties": self.tie_free and self.kind != "Window",
+            "has an output column twice": self.source is not None and len(self.output_ids) < len(self.output),
+        }
+        return next((what for what, wrong in found.items() if wrong), "")
 
     @property
     def plan(self) -> Java:
