@@ -74,8 +74,10 @@ def _options(command: Any) -> Iterator[str]:
 
 
 def _option(option: Any) -> str:
-    names = ", ".join(f"`{name}`" for name in option.opts)
+    names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
     default = "" if option.is_flag or option.default in (None, ()) else f"`{getattr(option.default, 'value', option.default)}`"
+    if option.secondary_opts:  # a switch with a name for on and one for off
+        default = f"`{(option.opts if option.default else option.secondary_opts)[0]}`"
     variable = f" Environment: `{option.envvar}`." if option.envvar else ""
     return f"| {names} | {'' if option.is_flag else _kind(option)} | {default} | {cell(option.help)}{variable} |"
 

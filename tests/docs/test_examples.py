@@ -41,7 +41,8 @@ def test_commands_name_verbs_and_options_that_exist(body: str) -> None:
         if verb is None and words[0].isupper() | words[0].startswith("["):
             continue  # the synopsis
         assert verb is not None, line
-        known = {name for of in (command, command.get_command(context, verb)) for option in of.params for name in option.opts}
+        options = [*command.params, *command.get_command(context, verb).params]
+        known = {name for option in options for name in [*option.opts, *option.secondary_opts]}
         assert {word.split("=")[0] for word in words if word.startswith("--")} <= known, line
 
 
