@@ -16,7 +16,7 @@ from typing import Any
 
 from lake import Lakehouse
 from lake.errors import LakeError
-from lake.quality import pages, suites
+from lake.quality import data_docs, suites
 from lake.quality.findings import Event, Finding, findings, told_as_json
 from lake.quality.notices import kept
 from lake.quality.results import MEASURED, OWN, PUBLISHING, Measure, QualityResults, Row, row_of
@@ -79,7 +79,7 @@ class Checks:
             if row.kind == "result":
                 by_scope[row.scope].append(row)
         found: list[Measure] = []
-        told: dict[str, suites.Told] = {}
+        told: dict[str, dict[str, Any]] = {}
         for table in tables:
             source = Source(self._lake, table, by_scope[table], self._read(table))
             found += guarded(source.measures, table, "source", "table", source.shown)
@@ -91,7 +91,7 @@ class Checks:
                 told[f"{name}{OWN}"] = view.told
         found += _given_up(findings(before).values(), found)
         for scope in [*tables, *order]:
-            judged = [m for m in found if m.scope == scope and m.expectation == MEASURED]
+            judged = [m for m in found if m.scope == scope and m.expectation == MEASURED and m.met is None]
             if judged:
                 told[scope] = suites.measured(scope, judged)
         rows = [row_of(m, run, now, self._owner(m.scope)) for m in found]
@@ -104,10 +104,10 @@ class Checks:
         before: Sequence[Row],
         rows: Sequence[Row],
         found: Sequence[Measure],
-        told: Mapping[str, suites.Told],
+        told: Mapping[str, Mapping[str, Any]],
     ) -> Checked:
         now_found, changed = kept(self._lake, before, rows, now, self.dependents)
-        place = pages.write(self._lake, run, told)
+        place = data_docs.write(self._lake, run, told)
         checked = {m.scope for m in found}
         still = tuple(f for f in now_found.values() if f.open and f.scope in checked)
         return Checked(run, now, tuple(found), still, tuple(changed), place)

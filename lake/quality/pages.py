@@ -1,72 +1,45 @@
-"""Great Expectations' results and its pages of them (Data Docs), beside the views; the pages ask nothing of any network.
-
-Its own pages load styles, scripts and icons from elsewhere, without which they are bare. What they need of them is written into the page.
-"""
+"""Renders HTML pages: every value is escaped, and a Content-Security-Policy allows no script or style but the page's own, by hash."""
 
 from __future__ import annotations
 
-import html
+import base64
+import hashlib
 import json
-import re
-from collections.abc import Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lake import Lakehouse
-from lake.config.models import PAGES
-from lake.quality.suites import Told
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-_STYLE = Path(__file__).with_name("pages.css")
-_ELSEWHERE = re.compile(
-    r"<link\b[^>]*>|<script\b[^>]*\bsrc=[^>]*>\s*</script>|<script\b.*?</script>|<img\b[^>]*>|<form\b.*?</form>", re.DOTALL | re.IGNORECASE
-)
-_HREF = re.compile(r"""href=(["'])https?://[^"']*\1""")
+_HERE = Path(__file__).parent
 
 
-def write(lake: Lakehouse, run: str, told: Mapping[str, Told]) -> str:
-    """Keep each result as JSON and as a page, and the newest pages with an index; returns the index's place."""
-    place = lake.config.quality_path
-    results, pages, docs = (lake.folder(f"{place}/{folder}") for folder in ("validations", PAGES, "docs"))
-    for name, result in told.items():
-        page = offline(result.page, name)
-        results.replace(f"{name}-{run}.json", json.dumps(result.body, default=str))
-        pages.replace(f"{name}-{run}.html", page)
-        docs.replace(f"{name}.html", page)
-    index: dict[str, Any] = {}
-    with suppress(ValueError):  # half a file is written anew
-        index = json.loads(docs.read("index.json") or "{}")
-    for name, result in told.items():
-        broken = sum(bool(r["exception_info"]["raised_exception"]) for r in result.body["results"])
-        index[name] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "broken": broken, **result.body["statistics"]}
-    docs.replace("index.json", json.dumps(index))
-    docs.replace("index.html", _index(index))
-    return f"{place}/docs/index.html"
+def render(template: str, styles: Sequence[str], scripts: Sequence[str] = (), **values: Any) -> str:
+    """A page from a template of this folder. `styles`: names of style sheets in this folder; `scripts`: JavaScript of our own, as text.
+
+    The page loads nothing: styles and scripts are written into it, and the policy names each by its hash. Text of the data that a browser
+    would take for a script, a style or a form does nothing, even if it were not escaped.
+    """
+    environment = Environment(
+        loader=PackageLoader("lake.quality", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters["json"] = partial(json.dumps, default=str)
+    style = "".join((_HERE / name).read_text(encoding="utf-8") for name in styles)
+    written = [_inline(script) for script in scripts]
+    return environment.get_template(template).render(policy=_policy(style, written), style=style, scripts=written, **values)
 
 
-def offline(text: str, title: str) -> str:
-    """One of Great Expectations' pages with what it needs written into it."""
-    bare = _HREF.sub('href="#"', _ELSEWHERE.sub("", text))
-    body = re.sub(r"^.*?<body[^>]*>|</body>.*$", "", bare, flags=re.DOTALL)
-    return _document(title, body)
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    allowed = " ".join(map(_hash, scripts)) or "'none'"
+    return f"default-src 'none'; style-src {_hash(style)}; script-src {allowed}; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def _index(index: Mapping[str, Mapping[str, Any]]) -> str:
-    heads = "".join(f"<th scope='col'>{name}</th>" for name in ("what", "state", "expectations met", "checked"))
-    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(name, said))}</tr>" for name, said in sorted(index.items()))
-    return _document("Data Docs", f"<h1>Data Docs</h1><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
+def _hash(text: str) -> str:
+    """The source expression of an inline script or style (Content Security Policy Level 3, section 2.3.1)."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _cells(name: str, said: Mapping[str, Any]) -> list[str]:
-    shown = html.escape(name)
-    failed, broken = said["unsuccessful_expectations"], said.get("broken", 0)
-    state = "✓ met" if not failed else "✗ not met" if failed > broken else "! could not run"
-    met = f"{said['successful_expectations']} of {said['evaluated_expectations']}"
-    return [f'<a href="{shown}.html">{shown}</a>', state, met, html.escape(said["time"])]
-
-
-def _document(title: str, body: str) -> str:
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    style = f"<style>{_STYLE.read_text()}</style>"
-    return f'<!doctype html><html lang="en"><head>{head}<title>{html.escape(title)}</title>{style}</head><body>{body}</body></html>'
+def _inline(script: str) -> str:
+    """A script that may stand in a page: HTML parsers turn \\r\\n into \\n, which would change the hash, and end it at its end tag."""
+    return script.replace("\r\n", "\n").replace("\r", "\n").replace("</script", "<\\/script").replace("<!--", "<\\!--")

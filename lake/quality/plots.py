@@ -77,9 +77,12 @@ def refreshes(published: Sequence[Publication]) -> Plot:
     above = base.encode(y=alt.Y("seconds:Q", title="seconds"), **shared).properties(width="container", height=120)
     scale = alt.Scale(type="symlog")
     below = base.encode(y=alt.Y("rows changed:Q", title="rows", scale=scale), **shared).properties(width="container", height=120)
+    timed = any(v["seconds"] is not None for v in values)  # without one, Vega draws an axis of infinite length
+    specs = (above.to_dict(), below.to_dict()) if timed else (below.to_dict(),)
     last = values[-1] if values else {}
-    says = f"{len(values)} refreshes; the last took {last.get('seconds')} seconds and changed {last.get('rows changed')} rows"
-    return Plot("Refreshes: seconds, and rows changed", says, values, (above.to_dict(), below.to_dict()))
+    took = f"took {last['seconds']:,} seconds and " if last.get("seconds") is not None else ""
+    says = f"{len(values)} refreshes; the last {took}changed {last.get('rows changed', 0):,} rows"
+    return Plot("Refreshes: seconds, and rows changed", says, values, specs)
 
 
 def differences(rows: Iterable[Row]) -> Plot:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import altair as alt
 import vl_convert
-from jinja2 import Environment, FileSystemLoader
 
 from lake import Lakehouse
 from lake.config.models import REPORT
@@ -21,6 +20,7 @@ from lake.core.texts import path_texts
 from lake.errors import LakeError
 from lake.quality import plots
 from lake.quality.findings import Finding
+from lake.quality.pages import render
 from lake.quality.results import QualityResults, Row
 from lake.quality.standing import Standing, ago, of_scopes, scopes, standing
 from lake.realtime.states import states
@@ -161,21 +161,25 @@ def collect(lake: Lakehouse, name: str, rows: Sequence[Row]) -> ViewReport:
 
 
 def report(lake: Lakehouse, views: Sequence[str]) -> str:
-    """The page, as HTML. Raises ConfigError for a view that there is not."""
+    """The page, as HTML. Raises ConfigError for an unknown view."""
     for view in views:
         lake.config.view(view)
     rows = QualityResults(lake).recent()
-    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["json"] = partial(json.dumps, default=str)
-    return environment.get_template("report.html.j2").render(
-        views=[collect(lake, view, rows) for view in views],
+    docs = lake.config.page_url("docs/index.html") if lake.folder(f"{lake.config.quality_path}/docs").exists else ""
+    return report_page([collect(lake, view, rows) for view in views], lake.config.root_path, docs)
+
+
+def report_page(views: Sequence[ViewReport], root: str, docs: str) -> str:
+    """The page of what was collected. `root`: where the lakehouse is; `docs`: the address of the Data Docs, empty if there are none."""
+    return render(
+        "report.html.j2",
+        ("pages.css", "report.css"),
+        (_bundle(), (_HERE / "report.js").read_text(encoding="utf-8")),
+        views=views,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        root=lake.config.root_path,
-        docs=lake.config.page_url("docs/index.html") if lake.folder(f"{lake.config.quality_path}/docs").exists else "",
-        style="".join((_HERE / name).read_text() for name in ("pages.css", "report.css")),
-        script=(_HERE / "report.js").read_text(),
+        root=root,
+        docs=docs,
         link=plots.LINK,
-        bundle=_bundle(),
     )
 
 
@@ -209,4 +213,4 @@ def _sample_table(title: str, samples: Sequence[Mapping[str, Any]]) -> SampleTab
 def _bundle() -> str:
     """Vega, Vega-Lite and vega-embed, as one script."""
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return vl_convert.javascript_bundle(vl_version=version).replace("</script", "<\\/script")  # type: ignore[call-arg]
+    return vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]

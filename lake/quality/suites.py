@@ -31,8 +31,6 @@ from great_expectations.expectations.expectation import (
     Expectation,
     MulticolumnMapExpectation,
 )
-from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
-from great_expectations.render.view.view import DefaultJinjaPageView
 from pyspark.sql import DataFrame
 
 from lake.config.models import ExpectationConfig, nearest
@@ -61,15 +59,7 @@ class Met:
     error: str
 
 
-@dataclass(frozen=True)
-class Told:
-    """Great Expectations' result, as JSON and as its page, which still asks for styles and scripts from elsewhere."""
-
-    body: dict[str, Any]
-    page: str
-
-
-def measured(name: str, measures: Sequence[Measure]) -> Told:
+def measured(name: str, measures: Sequence[Measure]) -> dict[str, Any]:
     """Great Expectations' result for measures held against their limits."""
     known = {m.name: [m.value] for m in measures if m.value is not None}
     asked = [_of_measure(m) for m in measures]
@@ -78,7 +68,9 @@ def measured(name: str, measures: Sequence[Measure]) -> Told:
     return _told(_run(context, batch, pd.DataFrame(known or {"nothing measured": [0]}), name, asked))
 
 
-def meets(name: str, frame: DataFrame, asked: Sequence[ExpectationConfig], shown: Samples, key: Sequence[str]) -> tuple[Told, list[Met]]:
+def meets(
+    name: str, frame: DataFrame, asked: Sequence[ExpectationConfig], shown: Samples, key: Sequence[str]
+) -> tuple[dict[str, Any], list[Met]]:
     """Rows held against expectations: Great Expectations' result, and what came of each.
 
     Raises ConfigError for an expectation that there is not.
@@ -180,15 +172,14 @@ def _messages(info: Any) -> Iterator[str]:
         yield from _messages(body)
 
 
-def _told(found: ExpectationSuiteValidationResult) -> Told:
+def _told(found: ExpectationSuiteValidationResult) -> dict[str, Any]:
     """A result without stack traces, and with each exception once."""
     for result in found.results:
         observed = (result.result or {}).get("observed_value")
         if isinstance(observed, float):
-            result.result["observed_value"] = float(observed)  # it may be one of numpy's, which its pages can't show
+            result.result["observed_value"] = float(observed)  # it may be one of numpy's, which JSON can't hold
         messages = list(_messages(result.exception_info))
         error = messages[0] if messages else ""
         result.exception_info = {"raised_exception": bool(messages), "exception_message": error, "exception_traceback": ""}
-    view: Any = DefaultJinjaPageView()
-    whole: Any = found
-    return Told(whole.to_json_dict(), str(view.render(ValidationResultsPageRenderer().render(found))))
+    body: Any = found
+    return dict(body.to_json_dict())

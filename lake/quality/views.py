@@ -19,7 +19,7 @@ from lake.operations.verify import Share
 from lake.quality.findings import findings
 from lake.quality.results import CHECK, PUBLISHING, Measure, Row, Severity
 from lake.quality.sources import guarded
-from lake.quality.suites import Met, Told, meets
+from lake.quality.suites import Met, meets
 from lake.realtime.metrics import quantile
 from lake.spark.session import own_session
 from lake.views.table import Publication, of_refreshes
@@ -45,7 +45,7 @@ class View:
     lake: Lakehouse
     name: str
     before: Sequence[Row]
-    told: Told | None = None
+    told: dict[str, Any] | None = None
     exact: bool = False
 
     def measures(self) -> list[Measure]:

@@ -51,7 +51,7 @@ def test_a_sound_view_passes_all_and_what_came_of_it_can_be_queried(orders: Test
     assert kept.where(f"status = 'passed' AND run = '{found.run}'").count() == len(found.measures)
     docs = Path(found.pages)
     assert "✓ met" in docs.read_text()
-    assert "http" not in (docs.parent / "v.html").read_text()
+    assert "://" not in (docs.parent / "v.html").read_text()
 
 
 def test_a_finding_opens_goes_on_is_put_off_and_is_resolved_and_is_told_once_each(orders: TestLake, webhook: list[Any]) -> None:
