@@ -6,9 +6,12 @@ import json
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from urllib.error import URLError
+from http.client import HTTPException
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from lake import Lakehouse
@@ -57,22 +60,40 @@ def _notices(
     for name, (event, finding) in wanted.items():
         error = error or _notified(webhook, event, finding)  # once is enough to know that it is not there
         if error:
-            logger.warning("the webhook could not be told of finding %s, and will be the next time: %s", name, error)
+            text = "the webhook at %s was not notified of finding %s (%s); the next check tries again"
+            logger.warning(text, _host(webhook), name, error)
         kind = "untold" if error else "told"
         if (name in late) != bool(error) or (error and late[name].detail != event):
             yield replace(newest[name], run=run, time=now, kind=kind, detail=event, samples="", status="", until=None)
 
 
 def _notified(webhook: str, event: str, finding: Finding) -> str:
-    """POST it to the webhook, as JSON with a `text` that chat services show; why that could not be done, empty where it was."""
+    """POST a finding to the webhook, as JSON with a `text` that chat services show; returns why that failed, empty on success."""
     body = {
         "text": f"Lakejoin: {event}: {finding}. {finding.cause}. Run: {finding.command}",
         "event": event,
         "finding": finding.to_json(),
     }
-    request = Request(webhook, json.dumps(body, default=str).encode(), {"Content-Type": "application/json"})
     try:
+        request = Request(webhook, json.dumps(body, default=str).encode(), {"Content-Type": "application/json"})
         urlopen(request, timeout=_WITHIN).close()
-    except (URLError, OSError, ValueError) as error:
-        return str(error)
+    except (OSError, ValueError, HTTPException) as error:
+        return _reason(error)
     return ""
+
+
+def _host(webhook: str) -> str:
+    """Scheme and host of a URL: its path, query and user often hold the secret that authorises a POST."""
+    with suppress(ValueError):
+        parts = urlsplit(webhook)
+        if parts.hostname:
+            return f"{parts.scheme}://{parts.hostname}"
+    return "the configured URL"
+
+
+def _reason(error: Exception) -> str:
+    """Why a request failed, in words that quote no URL."""
+    if isinstance(error, HTTPError):
+        return f"HTTP status {error.code}"
+    cause = error.reason if isinstance(error, URLError) else error
+    return f"{type(cause).__name__}: {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else type(cause).__name__

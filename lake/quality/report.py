@@ -28,6 +28,7 @@ from lake.views.table import Publication, of_refreshes
 
 _HERE = Path(__file__).parent
 _COMMITS = 500
+_HISTORY = 200
 _HOUR = 3600.0
 T = TypeVar("T")
 
@@ -164,7 +165,7 @@ def report(lake: Lakehouse, views: Sequence[str]) -> str:
     """The page, as HTML. Raises ConfigError for an unknown view."""
     for view in views:
         lake.config.view(view)
-    rows = QualityResults(lake).recent()
+    rows = QualityResults(lake).recent(_HISTORY)
     docs = lake.config.page_url("docs/index.html") if lake.folder(f"{lake.config.quality_path}/docs").exists else ""
     return report_page([collect(lake, view, rows) for view in views], lake.config.root_path, docs)
 

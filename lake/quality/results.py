@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -27,7 +27,10 @@ CHECK, PUBLISHING = "expectation", "publishing"
 """A user's expectations, of published rows, and of rows that were not published because of it."""
 OWN = "-expectations"
 """Ends the names of the results of what a user expects of a view."""
-_KEPT = timedelta(days=90)
+PER_FINDING, MOST_ROWS = 30, 20_000
+"""How many rows of one finding, and in all, are read to the driver."""
+_READ_BACK = timedelta(days=90)
+_RANK = "__lakejoin_rank"
 _TYPES = {"int | None": T.LongType(), "float | None": T.DoubleType(), "float": T.DoubleType(), "datetime": T.TimestampType()}
 
 
@@ -172,16 +175,30 @@ class QualityResults:
             return None
         return self._lake.spark.read.format("delta").load(self.path)
 
-    def recent(self) -> list[Row]:
-        """The rows of the last ninety days, oldest first, and what was put off before and still is."""
+    def recent(self, per_finding: int = PER_FINDING) -> list[Row]:
+        """The newest rows of each finding in the last ninety days, oldest first, and snoozes that have not ended.
+
+        Of each finding at most `per_finding` results that passed or failed, as many others, and as many decisions of each kind; at most
+        MOST_ROWS in all, the newest. Only the newest of each carries its samples.
+        """
         frame = self.frame()
         if frame is None:
             return []
         now, names = datetime.now(UTC), [f.name for f in fields(Row)]
-        found = frame.where((F.col("time") > F.lit(now - _KEPT)) | ((F.col("kind") == "snooze") & (F.col("until") > F.lit(now))))
-        of_old = [F.lit(None).cast(SCHEMA[n].dataType).alias(n) for n in names if n not in frame.columns]  # not known to an older Lakejoin
-        rows = [Row(**{n: r[n] for n in names}) for r in found.select("*", *of_old).collect()]
-        return sorted((_utc(row) for row in rows), key=lambda row: row.time)
+        found = frame.where((F.col("time") > F.lit(now - _READ_BACK)) | ((F.col("kind") == "snooze") & (F.col("until") > F.lit(now))))
+        missing = [F.lit(None).cast(SCHEMA[n].dataType).alias(n) for n in names if n not in frame.columns]  # unknown to an older Lakejoin
+        decided = F.coalesce(F.col("status").isin("passed", "failed"), F.lit(False))
+        newest = Window.partitionBy("finding", "kind", decided).orderBy(F.col("time").desc())
+        ranked = found.select("*", *missing).withColumn(_RANK, F.row_number().over(newest)).where(F.col(_RANK) <= per_finding)
+        slim = ranked.withColumn("samples", F.when(F.col(_RANK) == 1, F.col("samples")).otherwise(""))
+        rows = slim.orderBy(F.col("time").desc()).limit(MOST_ROWS).select(*names).collect()
+        return _without_ended_snoozes(sorted((_utc(Row(**r.asDict())) for r in rows), key=lambda row: row.time))
+
+
+def _without_ended_snoozes(rows: Sequence[Row]) -> list[Row]:
+    """A finding that was resolved and opened again is not snoozed, also where the result that resolved it is not read any more."""
+    since = {r.finding: r.first_seen for r in rows if r.kind == "result" and r.status == "failed" and r.first_seen is not None}
+    return [r for r in rows if r.kind != "snooze" or r.time >= since.get(r.finding, r.time)]
 
 
 def _utc(row: Row) -> Row:

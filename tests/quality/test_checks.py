@@ -21,7 +21,9 @@ from lake.errors import BlockedError, ConfigError
 from lake.quality import check
 from lake.quality.checks import Checked
 from lake.quality.decisions import snoozed
-from lake.quality.results import Measure, QualityResults
+from lake.quality.findings import findings
+from lake.quality.notices import _notices
+from lake.quality.results import PER_FINDING, Measure, QualityResults, row_of
 from tests.lakes import TestLake, multiset
 
 SECRET = "planted-secret"
@@ -206,6 +208,42 @@ def test_results_of_an_older_lakejoin_are_read(orders: TestLake) -> None:
     (second,) = check(orders.open, "v").open
     assert (second.id, second.state, second.first_seen) == (first.id, "ongoing", first.first_seen)
     assert [r.first_seen for r in results.recent() if r.status == "failed"] == [None, first.first_seen]
+
+
+def test_of_each_finding_only_the_newest_results_are_read(orders: TestLake) -> None:
+    """However often checks run, the driver reads a stated number of rows; what they say of the finding is the same."""
+    results, start = QualityResults(orders.open), datetime.now(UTC) - timedelta(hours=9)
+    wrong = Measure("v", "exactness", "rows", 1.0, "rows", most=0, samples=({"id": 1},))
+    rows = [row_of(wrong, f"run{i}", start + timedelta(minutes=i), "me") for i in range(40)]
+    rows = [rows[0], *(replace(row, first_seen=rows[0].time) for row in rows[1:])]
+    broken = [row_of(replace(wrong, broken="why"), f"late{i}", start + timedelta(minutes=60 + i), "me") for i in range(40)]
+    ended = replace(rows[0], kind="snooze", time=start - timedelta(hours=1), until=start + timedelta(days=9), status="")
+    results.add([ended, *rows, *broken])
+    read = results.recent()
+    assert [row.run for row in read if row.status == "failed"] == [f"run{i}" for i in range(40 - PER_FINDING, 40)]
+    assert [row.run for row in read if row.samples] == ["run39", "late39"]
+    assert len([row for row in read if row.status == "broken"]) == PER_FINDING
+    (finding,) = findings(read).values()
+    assert (finding.state, finding.first_seen, finding.snoozed) == ("ongoing", rows[0].time, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://bot:planted-secret@127.0.0.1:9/planted-secret?key=planted-secret", "http://127.0.0.1"),
+        ("nonsense:planted-secret", "the configured URL"),
+        ("http://127.0.0.1:9/a b planted-secret", "http://127.0.0.1"),
+        ("http://[planted-secret/", "the configured URL"),
+    ],
+)
+def test_the_url_of_the_webhook_is_not_logged(url: str, host: str, caplog: pytest.LogCaptureFixture) -> None:
+    row = row_of(Measure("v", "exactness", "rows", 1.0, "rows", most=0), "run", datetime.now(UTC), "me")
+    known = findings([row])
+    told = [("opened", finding) for finding in known.values()]
+    (notice,) = _notices(url, [row], told, known, row.time)  # type: ignore[arg-type]
+    assert notice.kind == "untold"
+    assert f"the webhook at {host} was not notified" in caplog.text
+    assert SECRET not in caplog.text + str(notice)
 
 
 def test_a_suite_of_great_expectations_in_a_file_blocks_and_warns(orders: TestLake, tmp_path: Path) -> None:
