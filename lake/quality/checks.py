@@ -49,7 +49,7 @@ class Checked:
         return told_as_json(self.told)
 
     def to_json(self) -> dict[str, Any]:
-        checks = [{**asdict(m), "status": m.status, "finding": m.finding if m.status == "failed" else None} for m in self.measures]
+        checks = [{**_fields(m), "status": m.status, "finding": m.finding if m.status == "failed" else None} for m in self.measures]
         found = [f.to_json() for f in self.open]
         return {
             "run": self.run,
@@ -146,6 +146,10 @@ class Checks:
         views = self._lake.config.views
         named = [scope] if scope in views else self.dependents.get(scope, ())
         return ", ".join(dict.fromkeys(owner for view in named if (owner := views[view].owner)))
+
+
+def _fields(measure: Measure) -> dict[str, Any]:
+    return {name: value for name, value in asdict(measure).items() if name != "description"}
 
 
 def _given_up(known: Iterable[Finding], found: Sequence[Measure]) -> list[Measure]:

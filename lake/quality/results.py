@@ -65,6 +65,7 @@ class Measure:
     version: int | None = None
     expectation: str = MEASURED
     met: bool | None = None
+    description: str = ""
 
     @property
     def name(self) -> str:

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
 
 from pyspark.sql import functions as F
 
@@ -14,6 +16,7 @@ from lake.core.redaction import Samples
 from lake.core.sql import quoted
 from lake.delta.pinned import Pinned
 from lake.errors import LakeError, QueryError
+from lake.quality.builtin import suite
 from lake.quality.results import Measure, Row
 
 _SAMPLES = 5
@@ -58,21 +61,15 @@ class Source:
         total, rows, nulls = groups.agg(
             F.sum("__lakejoin_rows"), F.sum(F.when(many, F.col("__lakejoin_rows") - 1)), F.sum(F.when(empty, F.col("__lakejoin_rows")))
         ).collect()[0]
-        for subject, count, where in (("key unique", rows or 0, many), ("key not NULL", nulls or 0, empty)):
+        for name, count, where in (("key_unique", rows or 0, many), ("key_not_null", nulls or 0, empty)):
             bad = [r.asDict() for r in groups.where(where).select(*columns).take(_SAMPLES)] if count else []
             shown = [s for s in (self.shown(row, key) for row in bad) if s is not None]
-            yield Measure(
-                self.name,
-                "source",
-                subject,
+            yield self._measure(
+                name,
                 float(count),
-                "rows",
-                most=0,
                 rows=int(count),
                 share=count / total if total else 0.0,
                 detail=f"the declared key ({', '.join(key)})",
-                cause="the table's writers break its declared key",
-                command=f"mend {self.name}, or `tables.{self.name}.primary_key`",
                 samples=tuple(shown),
             )
 
@@ -82,44 +79,15 @@ class Source:
         known = [r for r in self.before if r.subject == "change feed" and r.status in ("passed", "failed")]
         switched = not head.has_feed and bool(known) and not known[-1].detail.startswith(_OFF)
         gap = self.lake.feed_gap(self.name, since) if head.has_feed else f"{_OFF}; at the check before it was on" if switched else ""
-        yield Measure(
-            self.name,
-            "source",
-            "change feed",
-            float(bool(gap)),
-            "gaps",
-            most=0,
-            severity="warning",
-            detail=gap or ("" if head.has_feed else _OFF),
-            cause="somebody switched it off, at least for a while: changes are read from data files as long as those are there",
-            command=f"ALTER TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true), then refresh the views on {self.name}",
-        )
+        yield self._measure("change_feed", float(bool(gap)), detail=gap or ("" if head.has_feed else _OFF))
         gone = self.lake.changes_gone(self.name, since)
-        yield Measure(
-            self.name,
-            "source",
-            "changes that views have still to read",
-            float(bool(gone)),
-            "gone",
-            most=0,
-            detail=gone,
-            cause="VACUUM or log clean-up removed them before they were read, or somebody did",
-            command="; ".join(f"lakejoin rebuild {view}" for view, read in self.read.items() if read == since),
-        )
+        rebuild = "; ".join(f"lakejoin rebuild {view}" for view, read in self.read.items() if read == since)
+        yield self._measure("unread_changes", float(bool(gone)), {"rebuild": rebuild}, detail=gone)
 
     def _age(self, head: Pinned) -> Iterator[Measure]:
         """How old the newest commit is that changes rows."""
-        yield Measure(
-            self.name,
-            "source",
-            "age of the newest change",
-            (datetime.now(UTC) - self.lake.changed_last(self.name)).total_seconds(),
-            "seconds",
-            most=self.lake.config.tables[self.name].fresh_seconds,
-            severity="warning",
-            cause="what writes the table has stopped, or is late",
-            command=f"look after what writes {self.name}",
-        )
+        age = datetime.now(UTC) - self.lake.changed_last(self.name)
+        yield self._measure("age", age.total_seconds(), {"fresh_seconds": self.lake.config.tables[self.name].fresh_seconds})
 
     def _volume(self, head: Pinned) -> Iterator[Measure]:
         """The number of rows against that of earlier checks."""
@@ -128,38 +96,21 @@ class Source:
         factor = self.lake.config.quality.volume_factor
         seen = [r.value for r in self.before if r.subject == "rows" and r.value is not None][-_HISTORY:]
         middle = statistics.median(seen) if len(seen) >= _ENOUGH else None
-        yield Measure(
-            self.name,
-            "source",
-            "rows",
-            float(rows),
-            "rows",
-            least=None if middle is None else middle / factor,
-            most=None if middle is None else max(1.0, middle) * factor,
-            severity="warning",
-            rows=rows,
-            detail="" if middle is None else f"{middle:,.0f} in the middle of {len(seen)} checks before",
-            cause="a load that came twice, or in part",
-            command=f"look at the history of {self.name}; `quality.volume_factor` says how much is usual",
-        )
+        usual = (None, None) if middle is None else (middle / factor, max(1.0, middle) * factor)
+        detail = "" if middle is None else f"{middle:,.0f} is the median of {len(seen)} earlier checks"
+        yield self._measure("rows", float(rows), {"fewest_rows": usual[0], "most_rows": usual[1]}, rows=rows, detail=detail)
 
     def _columns(self, head: Pinned) -> Iterator[Measure]:
         """The columns as they were at the last check."""
         now = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in head.schema.fields)
         before = next((r.detail for r in reversed(self.before) if r.subject == "columns" and r.status != "broken"), now)
         changed = set(now.split(", ")) ^ set(before.split(", "))
-        yield Measure(
-            self.name,
-            "source",
-            "columns",
-            float(len(changed)),
-            "columns",
-            most=0,
-            severity="warning",
-            detail=now,
-            cause=f"other than at the last check: {', '.join(sorted(changed))}" if changed else "",
-            command=f"see that the views on {self.name} still say what is meant",
-        )
+        cause = f"these differ from the last check: {', '.join(sorted(changed))}" if changed else ""
+        yield self._measure("columns", float(len(changed)), detail=now, cause=cause)
+
+    def _measure(self, key: str, value: float, parameters: Mapping[str, Any] = MappingProxyType({}), **observed: Any) -> Measure:
+        """A measured value, to be judged by the built-in suite of source tables."""
+        return suite("source").measure(key, self.name, value, {"source": self.name, **parameters}, **observed)
 
 
 def guarded(check: Callable[[], list[Measure]], scope: str, name: str, subject: str, shown: Samples) -> list[Measure]:

@@ -35,7 +35,7 @@ from pyspark.sql import DataFrame
 
 from lake.config.models import ExpectationConfig, nearest
 from lake.core.redaction import Samples
-from lake.quality.results import MEASURED, Measure
+from lake.quality.results import Measure
 from lake.spark.session import quieten
 
 _SHOWN = ("element_count", "unexpected_count", "unexpected_percent", "missing_count", "missing_percent", "observed_value")
@@ -108,10 +108,10 @@ def _run(context: Any, batch: BatchDefinition[Any], frame: Any, name: str, asked
 
 
 def _of_measure(measure: Measure) -> Any:
-    about = {"notes": measure.detail} if measure.detail else {}
     bounds = {k: v for k, v in (("min_value", measure.least), ("max_value", measure.most)) if v is not None}
-    told: dict[str, Any] = {"meta": {"check": measure.check, "unit": measure.unit}, "severity": measure.severity}
-    return _kind(MEASURED)(column=measure.name, **bounds, **about, **told)
+    texts = {k: v for k, v in (("description", measure.description), ("notes", measure.detail)) if v}
+    meta = {"check": measure.check, "unit": measure.unit}
+    return _kind(measure.expectation)(column=measure.name, **bounds, **texts, meta=meta, severity=measure.severity)
 
 
 def _of_config(config: ExpectationConfig, place: int) -> Any:

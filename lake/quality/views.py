@@ -7,34 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from lake import Lakehouse
 from lake.config.models import ExpectationConfig
 from lake.config.view_sources import expectations_of
-from lake.core.kinds import CLASSES, WRONG
+from lake.core.kinds import CLASSES
 from lake.core.redaction import Samples
 from lake.core.results import Differences
 from lake.operations.verify import Share
+from lake.quality.builtin import SuiteName, suite
 from lake.quality.findings import findings
-from lake.quality.results import CHECK, PUBLISHING, Measure, Row, Severity
+from lake.quality.results import CHECK, PUBLISHING, Measure, Row
 from lake.quality.sources import guarded
 from lake.quality.suites import Met, meets
 from lake.realtime.metrics import quantile
 from lake.spark.session import own_session
 from lake.views.table import Publication, of_refreshes
-
-_CAUSES = {
-    "ahead": "the real-time path has processed changes that the strong path has not yet",
-    "behind": "the strong path has processed changes that the real-time path has not yet",
-    "undecidable": "the paths' snapshots do not say who is right",
-    "duplicate": "a row was written twice",
-    "left_over": "an intermediate row was not taken back",
-    "missed_delete": "a row that is gone was not deleted",
-    "lost_padded": "a row without a match was lost",
-    "lost": "a row was lost",
-    "wrong_value": "a row was not updated",
-}
 
 
 @dataclass
@@ -72,19 +62,14 @@ class View:
         found = self.lake.verify(self.name, share)
         wrong, shown = len(found), found.sampled(self.shown)
         self.exact = found.exact and share.of == 1
-        yield Measure(
-            self.name,
+        yield self._measure(
+            "view",
             "exactness",
-            "rows that differ from the query",
             float(wrong),
-            "rows",
-            most=0,
             rows=wrong,
             share=wrong / max(1, found.rows),
             part=str(share),
             detail=f"{found.missing:,} missing, {found.surplus:,} too many, of {found.rows:,} rows compared (part {share} of the keys)",
-            cause="somebody else changed the view's table, a source breaks its declared key, or Lakejoin is wrong (please report it)",
-            command=f"lakejoin verify {self.name}; lakejoin rebuild {self.name}",
             samples=_side_by_side(shown),
             snapshot=dict(found.snapshot),
         )
@@ -108,22 +93,18 @@ class View:
         by_name = {c.name: c for c in found.classes}
         for name in CLASSES:
             decided, rows = name == "undecidable" or not found.reason, found.count(name)
-            most = limits.thresholds.get(name, 0 if name in WRONG else None)
+            most = limits.thresholds.get(name, suite("realtime").defaults[name])
             pairs = by_name[name].samples if name in by_name else ()
             shown = partial(self.shown, key=found.key)
             samples = ({"real time": shown(row), "strong": other and shown(other)} for row, other in pairs)
-            yield Measure(
-                self.name,
-                "agreement",
+            yield self._measure(
+                "realtime",
                 name,
                 float(rows) if decided else None,
-                "rows",
-                most=most * found.rows if most is not None and 0 < most < 1 else most,
+                {name: most * found.rows if most is not None and 0 < most < 1 else most},
                 rows=rows if decided else None,
                 share=rows / max(1, found.rows) if decided else None,
                 detail=found.reason or f"the real-time path is {found.position}: {found.eventual}, the strong one at {found.strong}",
-                cause=_CAUSES[name],
-                command=f"lakejoin realtime {self.name} --reset" if name in WRONG else f"lakejoin refresh {self.name}",
                 undecidable=not decided or (name == "undecidable" and rows > 0 and most is None),
                 samples=tuple(s for s in samples if s["real time"] is not None),
                 snapshot=dict(found.eventual),
@@ -134,47 +115,40 @@ class View:
         if not strong or not eventual:
             return
         lived, living = lifetimes(strong, eventual, datetime.now(UTC).timestamp())
-        about = partial(
-            Measure,
-            self.name,
-            "convergence",
-            unit="seconds",
-            cause="one of the paths has stopped, or is behind",
-            command=f"lakejoin refresh {self.name}; lakejoin realtime {self.name}",
-            detail=f"{len(lived):,} differences ended, {len(living):,} still there",
-        )
-        for share in (0.5, 0.95):
-            yield about(f"differences lived, p{share * 100:.0f}", quantile(lived, share) or 0.0, severity="info")
-        limit = self.lake.config.limits(self.name).converge_seconds
-        yield about("oldest difference", max(living, default=0.0), most=limit)
+        detail = f"{len(lived):,} differences ended, {len(living):,} have not"
+        for key, share in (("lifetime_median", 0.5), ("lifetime_p95", 0.95)):
+            yield self._measure("realtime", key, quantile(lived, share) or 0.0, detail=detail)
+        limit = {"converge_seconds": self.lake.config.limits(self.name).converge_seconds}
+        yield self._measure("realtime", "oldest_difference", max(living, default=0.0), limit, detail=detail)
 
     def _retention(self) -> Iterator[Measure]:
-        yield from self._readable(self.lake, "", f"lakejoin refresh {self.name}", f"lakejoin rebuild {self.name}")
+        yield from self._readable(self.lake, "view", f"lakejoin rebuild {self.name}")
         eventual = self.lake.on("eventual")
         if eventual.table_log(self.name) is not None:
-            run = f"lakejoin realtime {self.name}"
-            yield from self._readable(eventual, " by the real-time path", run, f"{run} --reset")
+            yield from self._readable(eventual, "realtime", f"lakejoin realtime {self.name} --reset")
 
-    def _readable(self, path: Lakehouse, whose: str, on: str, anew: str) -> Iterator[Measure]:
-        """How long a path's next interval can be read. `on`, `anew`: the commands that go on, and that start again."""
+    def _readable(self, path: Lakehouse, kind: SuiteName, restart: str) -> Iterator[Measure]:
+        """How long the next interval of a path can be read. `restart`: the command for a path whose changes are no longer available."""
         limit = self.lake.config.limits(self.name).retention_hours
         for row in path.status(self.name):
             kept = (row.kept or 0.0) / 3600
             left = min(kept, row.expires_in / 3600) if row.expires_in is not None else kept
-            severity: Severity = "critical" if left <= 0 else "warning"
-            yield Measure(
-                self.name,
+            expired: dict[str, Any] = {"severity": "critical", "command": restart} if left <= 0 else {}
+            yield self._measure(
+                kind,
                 "retention",
-                f"changes of {row.source} readable{whose} for",
                 left if row.published is not None else None,
-                "hours",
-                least=min(limit, kept / 4),
-                severity=severity,
+                {"source": row.source, "retention_hours": min(limit, kept / 4)},
                 detail=f"at version {row.published}, the newest is {row.newest}",
-                cause="the view is refreshed too seldom for the retention of its source",
-                command=on if left > 0 else anew,
                 broken="" if row.published is not None else "the view has not been built yet",
+                **expired,
             )
+
+    def _measure(
+        self, kind: SuiteName, key: str, value: float | None, parameters: Mapping[str, Any] = MappingProxyType({}), **observed: Any
+    ) -> Measure:
+        """A measured value, to be judged by a built-in suite."""
+        return suite(kind).measure(key, self.name, value, {"view": self.name, **parameters}, **observed)
 
     def _own(self) -> Iterator[Measure]:
         asked = expectations_of(self.lake.config, self.name)
