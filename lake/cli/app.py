@@ -225,9 +225,9 @@ def check(
 
         found = working(f"checking {', '.join(names)}", lambda: Checks(opened).run(names))
         if with_report:
-            from lake.quality.report import keep
+            from lake.quality.report import store_report
 
-            keep(opened)
+            store_report(opened)
         answer.keep(found.to_json())
         console.print_checked(found, as_json)
         if found.exit_code:
@@ -261,9 +261,9 @@ def snooze(
 ) -> None:
     """Put a finding off: until then it fails no check and nobody is told of it, unless it gets worse. It is kept who said so and why."""
     with answering(context) as answer:
-        from lake.quality.decisions import snoozed
+        from lake.quality.decisions import snooze_finding
 
-        row = snoozed(answer.lake(), finding, time_of(until), reason)
+        row = snooze_finding(answer.lake(), finding, time_of(until), reason)
         console.print_json(row) if as_json else console.out.print(f"{finding} is put off until {row['until']}: {reason}", markup=False)
 
 
@@ -271,19 +271,19 @@ def snooze(
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
     """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
     with answering(context) as answer:
-        from lake.quality.standing import standings
+        from lake.quality.health import health_of_views
         from lake.realtime.states import states
 
         opened = answer.lake()
         rows = working("reading the logs", lambda: opened.status(view))
         views = list(dict.fromkeys(row.view for row in rows))
-        paths, checked = states(opened, views), standings(opened, views)
+        paths, checked = states(opened, views), health_of_views(opened, views)
         if as_json:
             said = {name: found.to_json() for name, found in checked.items()}
             console.print_json([row.to_json() | {"realtime": paths.get(row.view), "checks": said.get(row.view)} for row in rows])
             return
         console.print_status(rows, paths)
-        console.print_standings(checked)
+        console.print_health(checked)
 
 
 @app.command(epilog="Examples: lakejoin realtime q20 | lakejoin realtime --all --metrics-port 9090 | lakejoin realtime q20 --available-now")

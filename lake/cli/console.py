@@ -78,11 +78,11 @@ def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any
         out.print(f"hint: {advice}", markup=False)
 
 
-def print_standings(found: Mapping[str, Any]) -> None:
-    """Of each view that was checked (lake.quality.standing.Standing): is it exact, and what is wrong."""
-    for view, standing in found.items():
-        out.print(f"{view}: {standing.exact}", markup=False)
-        for finding in standing.open:
+def print_health(found: Mapping[str, Any]) -> None:
+    """Of each view that was checked (lake.quality.health.Health): is it exact, and what is wrong."""
+    for view, health in found.items():
+        out.print(f"{view}: {health.exact}", markup=False)
+        for finding in health.open:
             out.print(f"  {finding}; run: {finding.command}", markup=False)
 
 
@@ -164,11 +164,11 @@ def print_checked(found: Any, as_json: bool) -> None:
         limits = [f"{sign} {limit:,.6g}" for sign, limit in (("at least", m.least), ("at most", m.most)) if limit is not None]
         rows.append([m.scope, f"{m.check}: {m.subject}", m.status, value, ", ".join(limits), m.broken or m.detail])
     print_table(["of", "check", "state", "value", "wanted", ""], rows)
-    told = {finding.id: event for event, finding in found.told}
+    told = {finding.id: event for event, finding in found.reported}
     for finding in found.open:
-        said = f"put off until {finding.snoozed:%Y-%m-%d %H:%M}" if finding.asleep(found.time) else told.get(finding.id, finding.state)
+        said = f"snoozed until {finding.snoozed:%Y-%m-%d %H:%M}" if finding.is_snoozed(found.time) else told.get(finding.id, finding.state)
         out.print(f"{finding} ({said}); likely: {finding.cause}; run: {finding.command}", markup=False)
-    for event, finding in found.told:
+    for event, finding in found.reported:
         if event == "resolved":
             out.print(f"{finding} (resolved)", markup=False)
     out.print(f"Data Docs: {found.pages}", markup=False)

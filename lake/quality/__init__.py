@@ -10,9 +10,12 @@ if TYPE_CHECKING:
 
 
 def check(lake: Lakehouse, *views: str) -> Checked:
-    """Run all checks of some views and of the tables that they read; the results are stored in `quality_results`, and returned.
+    """Run all checks of some views and of the source tables that they read, and store the results in `quality_results`.
 
-    Raises ConfigError for an unknown view.
+    Returns a Checked: `measures` (one value, its limits and its status for each check), `open` (the findings of these views and tables that
+    are not resolved), `reported` (the findings that this run opened, escalated or resolved, each with its event), `pages` (the address of
+    the Data Docs), `exit_code` (0; 1: an open critical finding that is not snoozed; 3: a check could not run) and `to_json()`. A check
+    that fails or cannot run raises nothing. Raises ConfigError for an unknown view.
     """
     from lake.quality.checks import Checks  # loads Great Expectations, which takes seconds
 

@@ -1,4 +1,4 @@
-"""The check of a view after its refresh, as a scheduled run makes it."""
+"""Checks a view after its refresh, for scheduled runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lake.quality import check
 
 
 def check_after_refresh(lake: Lakehouse, view: str) -> tuple[Mapping[str, Any], ...]:
-    """Check a view; returns what changed about its findings.
+    """Check a view; returns the events of its findings (opened, escalated, resolved) as JSON.
 
-    Raises CheckError where it has found something critical, or could not run.
+    Raises CheckError if there is a critical finding, or if a check could not run.
     """
     found = check(lake, view)
     events = tuple(found.events)
     if found.exit_code:
         failed = [str(f) for f in found.open if f.severity == "critical"]
         broken = [f"{m.check}: {m.subject} could not run: {m.broken}" for m in found.measures if m.status == "broken"]
-        said = f'View {view!r} is published, but: {"; ".join(failed or broken)}. See "lakejoin check {view}".'
-        raise CheckError(said, found.exit_code, events)
+        text = f'View {view!r} is published, but: {"; ".join(failed or broken)}. See "lakejoin check {view}".'
+        raise CheckError(text, found.exit_code, events)
     return events

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from lake.quality.results import Measure
+from lake.quality.results import Measurement
 
 SuiteName = Literal["view", "realtime", "source"]
 
@@ -25,7 +25,7 @@ class BuiltInSuite:
     expectations: Mapping[str, Mapping[str, Any]]
     defaults: Mapping[str, float | None]
 
-    def measure(self, key: str, scope: str, value: float | None, parameters: Mapping[str, Any], **observed: Any) -> Measure:
+    def measurement(self, key: str, scope: str, value: float | None, parameters: Mapping[str, Any], **observed: Any) -> Measurement:
         """A measured value with the name, unit, limits and advice of its expectation.
 
         `parameters`: the values of its `$PARAMETER` limits (None: no limit), and the names that stand in braces in its texts. `observed`:
@@ -35,7 +35,7 @@ class BuiltInSuite:
         kwargs, meta = expectation["kwargs"], expectation["meta"]
         check, subject = kwargs["column"].format_map(parameters).split(": ", 1)
         known = {**self.defaults, **parameters}
-        return Measure(
+        return Measurement(
             scope,
             check,
             subject,

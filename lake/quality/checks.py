@@ -1,6 +1,6 @@
-"""All checks of some views and of what they read: measured, judged by Great Expectations, kept, shown on pages, and told where they matter.
+"""Runs all checks of some views and of their source tables: measures, judges, stores, renders and reports.
 
-sources, views → measures → Great Expectations → quality_results → findings → who is to know
+sources, views → measurements → Great Expectations → quality_results → findings → log and webhook
 """
 
 from __future__ import annotations
@@ -17,36 +17,37 @@ from typing import Any
 from lake import Lakehouse
 from lake.errors import LakeError
 from lake.quality import data_docs, suites
-from lake.quality.findings import Event, Finding, findings, told_as_json
-from lake.quality.notices import kept
-from lake.quality.results import MEASURED, OWN, PUBLISHING, Measure, QualityResults, Row, row_of
-from lake.quality.sources import Source, guarded
-from lake.quality.standing import scopes
-from lake.quality.views import View, over, with_versions
+from lake.quality.findings import Event, Finding, events_as_json, findings
+from lake.quality.health import scopes
+from lake.quality.notices import store_and_report
+from lake.quality.results import MEASURED, OWN, PUBLISHING, Measurement, QualityResults, Row, row_of
+from lake.quality.sources import SourceChecks, guarded
+from lake.quality.views import ViewChecks, resolved_measurement, with_versions
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of a run of checks. `open`: what is wrong now, `told`: what has changed in that; `pages`: where the Data Docs are."""
+    """The result of a run of checks. `measures`: what each check measured; `open`: the findings that are not resolved; `reported`: those
+    that this run opened, escalated or resolved; `pages`: the address of the Data Docs."""
 
     run: str
     time: datetime
-    measures: tuple[Measure, ...]
+    measures: tuple[Measurement, ...]
     open: tuple[Finding, ...]
-    told: tuple[tuple[Event, Finding], ...]
+    reported: tuple[tuple[Event, Finding], ...]
     pages: str
 
     @property
     def exit_code(self) -> int:
-        """1 where something is wrong that is critical and that nobody has put off; else 3 where a check could not run."""
-        if any(f.severity == "critical" and not f.asleep(self.time) for f in self.open):
+        """1 if a critical finding is open and not snoozed; otherwise 3 if a check could not run; otherwise 0."""
+        if any(f.severity == "critical" and not f.is_snoozed(self.time) for f in self.open):
             return 1
         return 3 if any(m.status == "broken" for m in self.measures) else 0
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What was told, for machines."""
-        return told_as_json(self.told)
+        """The reported findings as JSON, each with its event."""
+        return events_as_json(self.reported)
 
     def to_json(self) -> dict[str, Any]:
         checks = [{**_fields(m), "status": m.status, "finding": m.finding if m.status == "failed" else None} for m in self.measures]
@@ -69,7 +70,7 @@ class Checks:
         self._lake = lake
 
     def run(self, views: Sequence[str]) -> Checked:
-        """Check the views, and once each of their source tables. Raises ConfigError for a view that there is not."""
+        """Check the views, and each of their source tables once. Raises ConfigError for an unknown view."""
         run, now = uuid.uuid4().hex[:12], datetime.now(UTC)
         order = self._lake.in_order(views)
         tables = list(dict.fromkeys(t for view in order for t in self._bases(view)))
@@ -78,39 +79,39 @@ class Checks:
         for row in before:
             if row.kind == "result":
                 by_scope[row.scope].append(row)
-        found: list[Measure] = []
-        told: dict[str, dict[str, Any]] = {}
+        found: list[Measurement] = []
+        validations: dict[str, dict[str, Any]] = {}
         for table in tables:
-            source = Source(self._lake, table, by_scope[table], self._read(table))
+            source = SourceChecks(self._lake, table, by_scope[table], self._read(table))
             found += guarded(source.measures, table, "source", "table", source.shown)
         for name in order:
-            view = View(self._lake, name, by_scope[name])
+            view = ViewChecks(self._lake, name, by_scope[name])
             measured = view.measures()
             found += guarded(lambda m=measured, v=name: with_versions(m, self._lake, v), name, "view", "table", view.shown)  # type: ignore[misc]
-            if view.told:
-                told[f"{name}{OWN}"] = view.told
-        found += _given_up(findings(before).values(), found)
+            if view.validation:
+                validations[f"{name}{OWN}"] = view.validation
+        found += _no_longer_checked(findings(before).values(), found)
         for scope in [*tables, *order]:
             judged = [m for m in found if m.scope == scope and m.expectation == MEASURED and m.met is None]
             if judged:
-                told[scope] = suites.measured(scope, judged)
+                validations[scope] = suites.validate_measurements(scope, judged)
         rows = [row_of(m, run, now, self._owner(m.scope)) for m in found]
-        return self._kept(run, now, before, rows, found, told)
+        return self._stored(run, now, before, rows, found, validations)
 
-    def _kept(
+    def _stored(
         self,
         run: str,
         now: datetime,
         before: Sequence[Row],
         rows: Sequence[Row],
-        found: Sequence[Measure],
-        told: Mapping[str, Mapping[str, Any]],
+        found: Sequence[Measurement],
+        validations: Mapping[str, Mapping[str, Any]],
     ) -> Checked:
-        now_found, changed = kept(self._lake, before, rows, now, self.dependents)
-        place = data_docs.write(self._lake, run, told)
+        now_found, changed = store_and_report(self._lake, before, rows, now, self.dependents)
+        place = data_docs.write(self._lake, run, validations)
         checked = {m.scope for m in found}
-        still = tuple(f for f in now_found.values() if f.open and f.scope in checked)
-        return Checked(run, now, tuple(found), still, tuple(changed), place)
+        unresolved = tuple(f for f in now_found.values() if f.open and f.scope in checked)
+        return Checked(run, now, tuple(found), unresolved, tuple(changed), place)
 
     @cached_property
     def dependents(self) -> dict[str, tuple[str, ...]]:
@@ -128,8 +129,8 @@ class Checks:
             return ()
 
     @cached_property
-    def _answers(self) -> dict[str, Mapping[str, int]]:
-        """The base tables' versions that each view answers for; of none that is not built, or that somebody else wrote."""
+    def _snapshots(self) -> dict[str, Mapping[str, int]]:
+        """The snapshot of base tables that each view was built from; empty for a view that is not built or that another writer changed."""
         found = dict[str, Mapping[str, int]]()
         for view in self._lake.config.views:
             with suppress(LakeError):
@@ -139,7 +140,7 @@ class Checks:
 
     def _read(self, table: str) -> dict[str, int]:
         """Up to which version each view has read a table."""
-        return {view: answers[table] for view, answers in self._answers.items() if table in answers}
+        return {view: answers[table] for view, answers in self._snapshots.items() if table in answers}
 
     def _owner(self, scope: str) -> str:
         """A view's owner; a table's are those of the views that read it."""
@@ -148,14 +149,14 @@ class Checks:
         return ", ".join(dict.fromkeys(owner for view in named if (owner := views[view].owner)))
 
 
-def _fields(measure: Measure) -> dict[str, Any]:
+def _fields(measure: Measurement) -> dict[str, Any]:
     return {name: value for name, value in asdict(measure).items() if name != "description"}
 
 
-def _given_up(known: Iterable[Finding], found: Sequence[Measure]) -> list[Measure]:
-    """Ends what was found by checks that are not made any more: of an expectation that was edited, a key that is not declared now. (Where
-    some check of a view or table could not run, that is left for later.)"""
+def _no_longer_checked(known: Iterable[Finding], found: Sequence[Measurement]) -> list[Measurement]:
+    """Resolves findings of checks that no longer exist: of an edited expectation, of a key that is no longer declared. (The findings of a
+    view or table are left as they are while one of its checks cannot run.)"""
     made = {m.finding for m in found}
-    whole = {m.scope for m in found} - {m.scope for m in found if m.status == "broken"}
-    left = [f for f in known if f.open and f.scope in whole and f.id not in made and f.check != PUBLISHING]
-    return [over(f.scope, f.check, f.subject, "not checked any more") for f in left]
+    complete = {m.scope for m in found} - {m.scope for m in found if m.status == "broken"}
+    left = [f for f in known if f.open and f.scope in complete and f.id not in made and f.check != PUBLISHING]
+    return [resolved_measurement(f.scope, f.check, f.subject, "not checked any more") for f in left]

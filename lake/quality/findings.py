@@ -1,6 +1,6 @@
-"""Findings: what is wrong, from when to when, as it follows from the results of checks; nothing else is kept of them.
+"""Derives findings, and the events that are reported, from the stored results of checks; findings have no other state.
 
-a check fails that did not before → opened;  fails again → ongoing;  passes → resolved;  fails worse than before → escalated
+a check fails for the first time → opened;  fails again → ongoing;  passes → resolved;  fails with a higher severity → escalated
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any, Literal
 
 from lake.quality.results import Row
 
-State = Literal["opened", "ongoing", "resolved"]
+FindingState = Literal["opened", "ongoing", "resolved"]
 Event = Literal["opened", "escalated", "resolved"]
 _ORDER = {"info": 0, "warning": 1, "critical": 2}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or was. `rows`, `share`, `snapshot`, `version`: when it was seen last; `dependents`: views that are wrong or
-    at risk with it; `snoozed`: nobody wants to hear of it before then, because of `reason`."""
+    """A failed check, from its first failure until it passes. `rows`, `share`, `snapshot`, `version`: of its last failure; `dependents`:
+    the views that read its view or table; `snoozed`: the time until which it is not reported, for `reason`."""
 
     id: str
-    state: State
+    state: FindingState
     severity: str
     scope: str
     check: str
@@ -46,11 +46,11 @@ class Finding:
 
     @property
     def open(self) -> bool:
-        """Whether it is there still."""
+        """Whether the finding is not resolved."""
         return self.state != "resolved"
 
-    def asleep(self, now: datetime) -> bool:
-        """Whether it is to be left alone for now."""
+    def is_snoozed(self, now: datetime) -> bool:
+        """Whether the finding is snoozed at a time: it is not reported and fails no check."""
         return self.snoozed is not None and now < self.snoozed
 
     def to_json(self) -> dict[str, Any]:
@@ -62,13 +62,13 @@ class Finding:
 
 
 def findings(rows: Iterable[Row], dependents: Mapping[str, Sequence[str]] | None = None) -> dict[str, Finding]:
-    """By id, what has been found by results in the order of their times. `dependents`: by table or view, the views that read it."""
+    """The findings by id. `rows`: results and decisions, oldest first; `dependents`: the views that read a table or view, by its name."""
     found: dict[str, Finding] = {}
     for row in rows:
         known = found.get(row.finding)
         if row.kind == "snooze":
-            put_off = known or _of(row, "ongoing", tuple((dependents or {}).get(row.scope, ())))  # it was seen too long ago
-            found[row.finding] = replace(put_off, snoozed=row.until, reason=row.detail)
+            snoozed = known or _of(row, "ongoing", tuple((dependents or {}).get(row.scope, ())))  # its results are too old to be read
+            found[row.finding] = replace(snoozed, snoozed=row.until, reason=row.detail)
         elif row.kind == "result":
             after = _after(known, row, tuple((dependents or {}).get(row.scope, ())))
             if after is not None:
@@ -77,7 +77,7 @@ def findings(rows: Iterable[Row], dependents: Mapping[str, Sequence[str]] | None
 
 
 def _after(known: Finding | None, row: Row, dependents: tuple[str, ...]) -> Finding | None:
-    """A finding after one more result; a check that could not run, or decide, changes nothing."""
+    """A finding after one more result. A check that could not run, or that is undecidable, does not change it."""
     if row.status == "passed":
         return replace(known, state="resolved", last_seen=row.time, snoozed=None, reason="") if known is not None else None
     if row.status != "failed":
@@ -90,14 +90,14 @@ def _after(known: Finding | None, row: Row, dependents: tuple[str, ...]) -> Find
     return again if escalated else replace(again, snoozed=known.snoozed, reason=known.reason)
 
 
-def _of(row: Row, state: State, dependents: tuple[str, ...]) -> Finding:
+def _of(row: Row, state: FindingState, dependents: tuple[str, ...]) -> Finding:
     body = {n: getattr(row, n) for n in _SAME}
     return Finding(row.finding, state, first_seen=row.first_seen or row.time, last_seen=row.time, dependents=dependents, **body)
 
 
-def told_as_json(told: Iterable[tuple[Event, Finding]]) -> list[dict[str, Any]]:
-    """What is told, for machines."""
-    return [{"event": event, **finding.to_json()} for event, finding in told]
+def events_as_json(reported: Iterable[tuple[Event, Finding]]) -> list[dict[str, Any]]:
+    """Events and their findings as JSON."""
+    return [{"event": event, **finding.to_json()} for event, finding in reported]
 
 
 _SAME = (
@@ -107,7 +107,7 @@ _SAME = (
 
 
 def events(before: Mapping[str, Finding], after: Mapping[str, Finding], now: datetime) -> list[tuple[Event, Finding]]:
-    """What is to be told: what opened, got worse, or was resolved; not of what nobody wants to hear now."""
+    """The events between two states of the findings: opened, escalated or resolved; a snoozed finding has none but `resolved`."""
     found: list[tuple[Event, Finding]] = []
     for name, finding in after.items():
         old = before.get(name)
@@ -118,6 +118,6 @@ def events(before: Mapping[str, Finding], after: Mapping[str, Finding], now: dat
             found.append(("opened", finding))
         elif _ORDER[finding.severity] > _ORDER[old.severity]:
             found.append(("escalated", finding))
-        elif old.asleep(old.last_seen) and finding.last_seen > old.last_seen:  # once more, when the time is over
+        elif old.is_snoozed(old.last_seen) and finding.last_seen > old.last_seen:  # reported again when the snooze has ended
             found.append(("opened", finding))
-    return [(event, finding) for event, finding in found if event == "resolved" or not finding.asleep(now)]
+    return [(event, finding) for event, finding in found if event == "resolved" or not finding.is_snoozed(now)]

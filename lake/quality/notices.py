@@ -1,4 +1,4 @@
-"""Who is told of a finding when it opens, escalates or is resolved: a webhook. (Airflow's tasks call back themselves.)"""
+"""Stores results, and reports findings that open, escalate or are resolved to the log and to a webhook. (Airflow tasks have callbacks.)"""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ logger = logging.getLogger("lakejoin")
 _WITHIN = 10.0
 
 
-def kept(
+def store_and_report(
     lake: Lakehouse, before: Sequence[Row], rows: Sequence[Row], now: datetime, dependents: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[dict[str, Finding], list[tuple[Event, Finding]]]:
-    """Keep new results, and tell the log and the webhook of what has changed by them. `before`: those of the last ninety days.
+    """Store new results, and report the findings that they change. `before`: the results that were stored before.
 
-    Returns all findings, and what was told.
+    Returns all findings, and the reported ones, each with its event.
     """
     results, known = QualityResults(lake), findings(before, dependents)
     rows = [_since(row, known.get(row.finding)) for row in rows]
@@ -43,22 +43,22 @@ def kept(
 
 
 def _since(row: Row, known: Finding | None) -> Row:
-    """A result with the time since when it is known that this is wrong, where it was wrong before."""
+    """A failed result with the time at which its open finding was first seen."""
     return replace(row, first_seen=known.first_seen) if row.status == "failed" and known is not None and known.open else row
 
 
 def _notices(
     webhook: str, rows: Sequence[Row], told: Sequence[tuple[Event, Finding]], after: Mapping[str, Finding], now: datetime
 ) -> Iterator[Row]:
-    """Tell the webhook of what has changed, and of what it could not be told before. The rows to be kept say what it could not be told
-    now, and what it was told at last."""
+    """Notify the webhook of events, and of earlier events that it did not receive. Yields the rows to store: `untold`, an event that the
+    webhook did not receive; `told`, one that it received later."""
     newest = {row.finding: row for row in rows}
     tried = {row.finding: row for row in rows if row.kind in ("untold", "told")}
-    late = {name: row for name, row in tried.items() if row.kind == "untold" and name in after and not after[name].asleep(now)}
+    late = {name: row for name, row in tried.items() if row.kind == "untold" and name in after and not after[name].is_snoozed(now)}
     wanted = {name: (row.detail, after[name]) for name, row in late.items()} | {f.id: (event, f) for event, f in told}
     run, error = uuid.uuid4().hex[:12], ""
     for name, (event, finding) in wanted.items():
-        error = error or _notified(webhook, event, finding)  # once is enough to know that it is not there
+        error = error or _notified(webhook, event, finding)  # after one failure the webhook is not called again in this run
         if error:
             text = "the webhook at %s was not notified of finding %s (%s); the next check tries again"
             logger.warning(text, _host(webhook), name, error)

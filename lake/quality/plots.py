@@ -1,4 +1,4 @@
-"""The report's plots, as Vega-Lite specifications: what changes over time of one view."""
+"""Builds the plots of the report as Vega-Lite specifications: one view over time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lake.views.table import Publication
 
 Values = list[dict[str, Any]]
 LINK = "Data Docs"
-"""The name of the values that are places of pages."""
+"""The name of values that are addresses of pages."""
 _MOST = 2_000
 _COLOURS = {"passed": "#2da44e", "failed": "#cf222e", "broken": "#bf8700", "undecidable": "#8250df"}
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Specifications, one under the other, what they show in words, and the numbers in them, for who can't see them."""
+    """Specifications, one below the other, with a text and a table of their numbers for readers who cannot see them."""
 
     title: str
     says: str
@@ -31,18 +31,18 @@ class Plot:
 
 
 def versions(published: Sequence[Publication], commits: Mapping[str, Sequence[tuple[int, float]]]) -> Plot:
-    """Each source's versions as they were committed, and as the view has published them. `commits`: (version, seconds since 1970)."""
+    """The versions of each source, as committed and as published by the view. `commits`: (version, seconds since 1970)."""
     made = [_point(at, f"{table}, committed", number) for table, found in commits.items() for number, at in found]
     read = [
         _point(p.committed, f"{table}, published", n) for p in published for table, n in p.stamp.answers_for.items() if table in commits
     ]
     values = _newest(made + read)
     chart = _chart(values).mark_line(interpolate="step-after", point=True).encode(**_over_time("version", "versions"))
-    return _plot("Versions of sources, committed and published", _told(values, "version"), values, chart)
+    return _plot("Versions of sources, committed and published", _last_values(values, "version"), values, chart)
 
 
 def lag(published: Sequence[Publication], commits: Mapping[str, Sequence[tuple[int, float]]]) -> Plot:
-    """How many versions of each source the view had still to read, at each commit of either."""
+    """The number of versions of each source that the view has not read, at each commit of either."""
     values: Values = []
     for table, found in commits.items():
         events = sorted([(at, "c", n) for n, at in found] + [(p.committed, "p", p.stamp.answers_for.get(table, 0)) for p in published])
@@ -53,7 +53,7 @@ def lag(published: Sequence[Publication], commits: Mapping[str, Sequence[tuple[i
                 values.append(_point(at, table, max(0, newest - read)))
     values = _newest(values)
     chart = _chart(values).mark_line(interpolate="step-after", point=True).encode(**_over_time("versions to read", "source"))
-    return _plot("Lag behind the sources", _told(values, "lag"), values, chart)
+    return _plot("Lag behind the sources", _last_values(values, "lag"), values, chart)
 
 
 def refreshes(published: Sequence[Publication]) -> Plot:
@@ -90,11 +90,11 @@ def differences(rows: Iterable[Row]) -> Plot:
     found = [r for r in rows if r.check == "agreement" and r.rows is not None]
     values = _newest({"time": r.time.isoformat(), "class": r.subject.replace("_", " "), "rows": r.rows} for r in found)
     chart = _chart(values).mark_line(point=True).encode(**_over_time("rows", "class", scale="symlog", value="rows", colour="class"))
-    return _plot("Differences between the paths, by class", _told(values, "rows", "class", "rows"), values, chart)
+    return _plot("Differences between the paths, by class", _last_values(values, "rows", "class", "rows"), values, chart)
 
 
 def latency(eventual: Sequence[Publication], commits: Mapping[str, Sequence[tuple[int, float]]]) -> Plot:
-    """Seconds from a source's commit to the real-time commit that has processed it."""
+    """Seconds from a commit of a source to the real-time commit that processed it."""
     at = {table: dict(found) for table, found in commits.items()}
     values: Values = []
     for before, after in pairwise(eventual):
@@ -103,22 +103,22 @@ def latency(eventual: Sequence[Publication], commits: Mapping[str, Sequence[tupl
                 values.append(_point(after.committed, table, round(max(0.0, after.committed - at[table][number]), 2)))
     values = _newest(values)
     chart = _chart(values).mark_point(filled=True).encode(**_over_time("seconds", "source"))
-    return _plot("Real-time latency, from source commit to view commit", _told(values, "latency"), values, chart)
+    return _plot("Real-time latency, from source commit to view commit", _last_values(values, "latency"), values, chart)
 
 
 def hit_rates(eventual: Sequence[Publication]) -> Plot:
-    """Of each batch and source, which share of the keys that it needed cost no read of the table."""
+    """The share of keys that each batch found in the cache, by source."""
     values = _newest(
         _point(p.committed, table, round(hits / (hits + misses), 3))
         for p in eventual
         for table, (hits, misses) in (p.stamp.lookups or {}).items()
     )
     chart = _chart(values).mark_point(filled=True).encode(**_over_time("share of keys", "source"))
-    return _plot("Real-time path: share of keys found in the cache", _told(values, "share"), values, chart)
+    return _plot("Real-time path: share of keys found in the cache", _last_values(values, "share"), values, chart)
 
 
 def checks(rows: Iterable[Row], url: Callable[[str], str]) -> Plot:
-    """What came of each check, run by run, with the run's page. `url`: of a page in the folder of results."""
+    """The status of each check in each run, with a link to the page of the run. `url`: of a page in the folder of results."""
     values = _newest(
         {"time": r.time.isoformat(), "check": f"{r.check}: {r.subject}", "state": r.status, LINK: url(page) if (page := page_of(r)) else ""}
         for r in rows
@@ -173,6 +173,6 @@ def _chart(values: Values) -> Any:
     return alt.Chart({"values": values})
 
 
-def _told(values: Values, what: str, colour: str = "series", value: str = "value") -> str:
+def _last_values(values: Values, what: str, colour: str = "series", value: str = "value") -> str:
     last = {v[colour]: v[value] for v in values}
-    return f"The last {what}: " + ", ".join(f"{name} {number:,}" for name, number in last.items()) if last else "Nothing yet."
+    return f"The last {what}: " + ", ".join(f"{name} {number:,}" for name, number in last.items()) if last else "No values yet."

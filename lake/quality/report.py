@@ -1,4 +1,4 @@
-"""The report for the data engineer on call: one page, no network, from which a person sees at a glance whether to trust each view."""
+"""Builds the report, one HTML page that needs no network and shows the data engineer on call whether each view can be trusted."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from lake.core.texts import path_texts
 from lake.errors import LakeError
 from lake.quality import plots
 from lake.quality.findings import Finding
+from lake.quality.health import Health, ago, health, of_scopes, scopes
 from lake.quality.pages import render
 from lake.quality.results import QualityResults, Row
-from lake.quality.standing import Standing, ago, of_scopes, scopes, standing
 from lake.realtime.states import states
 from lake.views.table import Publication, of_refreshes
 
@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A sample row. `side`: where it is."""
+    """A sample row. `side`: which path, or view or query, it is from."""
 
     side: str
     cells: tuple[Cell, ...]
@@ -58,7 +58,7 @@ class SampleTable:
 
 @dataclass(frozen=True)
 class ViewReport:
-    """All that is told of a view. `wrong`: why some of it could not be read; `url`: of a page in the folder of the results of checks."""
+    """The contents of the report on a view. `wrong`: why some of it could not be read; `url`: of a page in the folder of results."""
 
     name: str
     status: Sequence[SourceStatus]
@@ -66,7 +66,7 @@ class ViewReport:
     eventual: Sequence[Publication]
     commits: Mapping[str, Sequence[tuple[int, float]]]
     rows: Sequence[Row]
-    standing: Standing
+    health: Health
     explanation: Explanation | None
     path: Mapping[str, Any]
     hours: float
@@ -75,19 +75,19 @@ class ViewReport:
 
     @property
     def exact(self) -> tuple[str, str]:
-        """Whether the view is exact, as far as it was looked: a state, and a sentence."""
-        return self.standing.state, self.standing.exact
+        """Whether the view is exact by its last check: a state, and a sentence."""
+        return self.health.state, self.health.exact
 
     @property
     def open(self) -> Sequence[Finding]:
-        """What is wrong."""
-        return self.standing.open
+        """The open findings."""
+        return self.health.open
 
     @property
     def fresh(self) -> tuple[str, str]:
-        """Whether it has read what there is."""
+        """Whether it has read the newest version of each source."""
         if not self.published or not self.status:
-            return "unknown", "can't be told" if self.wrong else "not built yet"
+            return "unknown", "unknown" if self.wrong else "not built yet"
         when = ago(datetime.fromtimestamp(self.published[-1].committed, UTC))
         unbuilt = [row.source for row in self.status if row.lag is None]
         if unbuilt:
@@ -97,14 +97,14 @@ class ViewReport:
 
     @property
     def readable(self) -> tuple[str, str]:
-        """How long its next interval can be read."""
+        """How long its next interval stays readable."""
         if not self.status:
-            return "unknown", "can't be told" if self.wrong else "nothing to read"
+            return "unknown", "unknown" if self.wrong else "nothing to read"
         left = min((row.expires_in for row in self.status if row.expires_in is not None), default=None)
         if left is None:
-            return "good", "nothing waits to be read"
+            return "good", "no changes to read"
         if left <= 0:
-            return "bad", f'changes can be gone: run "lakejoin rebuild {self.name}"'
+            return "bad", f'changes may no longer be available: run "lakejoin rebuild {self.name}"'
         return ("warn" if left < self.hours * _HOUR else "good"), f"changes readable for {left / _HOUR:,.0f} hours"
 
     @property
@@ -122,7 +122,7 @@ class ViewReport:
 
     @property
     def realtime(self) -> str:
-        """How the real-time path is doing, empty where there is none that has said."""
+        """The state and latency of the real-time path; empty without one that has reported."""
         if "latency_seconds" not in self.path:
             return ""
         texts = path_texts(self.path)
@@ -136,27 +136,27 @@ class ViewReport:
 
 
 def collect(lake: Lakehouse, name: str, rows: Sequence[Row]) -> ViewReport:
-    """What there is to tell of a view. Nothing in it raises: what can't be read says so, and the rest is told."""
+    """The report on a view. It raises nothing: what cannot be read is named on the page, beside the rest."""
     wrong: list[str] = []
 
-    def told(read: Callable[[], T], nothing: T) -> T:
+    def readable(read: Callable[[], T], nothing: T) -> T:
         try:
             return read()
         except LakeError as error:
             wrong.append(str(error))
             return nothing
 
-    tables: list[str] = told(lambda: list(lake.bases_below(name)), [])
-    status: Sequence[SourceStatus] = told(lambda: lake.status(name), [])
-    published: Sequence[Publication] = told(lambda: of_refreshes(lake.history(name)), [])
-    eventual: Sequence[Publication] = told(lambda: of_refreshes(lake.on("eventual").history(name)), [])
+    tables: list[str] = readable(lambda: list(lake.bases_below(name)), [])
+    status: Sequence[SourceStatus] = readable(lambda: lake.status(name), [])
+    published: Sequence[Publication] = readable(lambda: of_refreshes(lake.history(name)), [])
+    eventual: Sequence[Publication] = readable(lambda: of_refreshes(lake.on("eventual").history(name)), [])
     commits: dict[str, Sequence[tuple[int, float]]] = {
-        table: told(partial(lambda t: lake.source_commits(t)[-_COMMITS:], table), []) for table in tables
+        table: readable(partial(lambda t: lake.source_commits(t)[-_COMMITS:], table), []) for table in tables
     }
-    explanation: Explanation | None = told(lambda: lake.explain(name), None)
-    path: Mapping[str, Any] = told(lambda: states(lake, [name]).get(name, {}), {})
+    explanation: Explanation | None = readable(lambda: lake.explain(name), None)
+    path: Mapping[str, Any] = readable(lambda: states(lake, [name]).get(name, {}), {})
     own = of_scopes(rows, {name, *tables})
-    stands, hours = standing(name, of_scopes(rows, scopes(lake, name))), lake.config.limits(name).retention_hours
+    stands, hours = health(name, of_scopes(rows, scopes(lake, name))), lake.config.limits(name).retention_hours
     said, url = " ".join(dict.fromkeys(wrong)), lake.config.page_url
     return ViewReport(name, status, published, eventual, commits, own, stands, explanation, path, hours, said, url)
 
@@ -184,21 +184,21 @@ def report_page(views: Sequence[ViewReport], root: str, docs: str) -> str:
     )
 
 
-def keep(lake: Lakehouse) -> str:
-    """Write the report on all views beside the results of their checks; returns its place."""
+def store_report(lake: Lakehouse) -> str:
+    """Write the report on all views to the folder of results; returns its address."""
     lake.folder(lake.config.quality_path).replace(REPORT, report(lake, list(lake.config.views)))
     return f"{lake.config.quality_path}/{REPORT}"
 
 
 def tables_of(rows: Sequence[Row]) -> list[SampleTable]:
-    """The rows that differ, side by side, as the last run has found them."""
+    """The rows that differ, side by side, by the last run."""
     run = next((r.run for r in reversed(rows) if r.kind == "result"), None)
     found = [r for r in rows if r.run == run and r.samples and r.status == "failed"]
     return [_sample_table(f"{r.scope}, {r.check}: {r.subject.replace('_', ' ')}", json.loads(r.samples)) for r in found]
 
 
 def _sample_table(title: str, samples: Sequence[Mapping[str, Any]]) -> SampleTable:
-    """Samples are rows by where they are (real time, strong; missing, surplus), or rows alone."""
+    """Samples are rows by side (real time, strong; query, view), or rows alone."""
     pairs = [{side: row for side, row in sample.items() if isinstance(row, Mapping)} or {"": sample} for sample in samples]
     columns = tuple(dict.fromkeys(name for pair in pairs for row in pair.values() for name in row))
     lines = []

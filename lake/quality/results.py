@@ -1,7 +1,6 @@
-"""What checks find, and where it is kept: `quality_results`, a Delta table of one row an expectation and run, beside the views.
+"""Stores the results of checks in `quality_results`, a Delta table beside the views with one row for each expectation and run.
 
-What people decide about a finding (to leave it for a while, to publish all the same) is a row of the same table, so that all of it can be
-queried in one place.
+Decisions about findings (snooze, accept) are rows of the same table, so that one query shows both.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ Status = Literal["passed", "failed", "broken", "undecidable"]
 Severity = Literal["critical", "warning", "info"]
 MEASURED = "expect_column_max_to_be_between"
 CHECK, PUBLISHING = "expectation", "publishing"
-"""A user's expectations, of published rows, and of rows that were not published because of it."""
+"""The names of the checks of a user's expectations: on published rows, and on rows that were not published because of one."""
 OWN = "-expectations"
-"""Ends the names of the results of what a user expects of a view."""
+"""The suffix of the names of validation results of a user's expectations of a view."""
 PER_FINDING, MOST_ROWS = 30, 20_000
 """How many rows of one finding, and in all, are read to the driver."""
 _READ_BACK = timedelta(days=90)
@@ -35,13 +34,13 @@ _TYPES = {"int | None": T.LongType(), "float | None": T.DoubleType(), "float": T
 
 
 @dataclass(frozen=True)
-class Measure:
-    """One thing that a check measured. `scope`: a view, or a table; `subject`: what of it; `value` in `unit`, None where it could not be
-    measured (`broken`: why); between `least` and `most` it is as it should be (`met`: whether it is, where somebody else judged).
-    `severity`: how bad it is where it is not.
+class Measurement:
+    """One value that a check measured. `scope`: a view or a table; `subject`: what was measured; `value`: in `unit`, None if it could not
+    be measured (`broken`: why). It passes between `least` and `most`, or if `met` (judged by Great Expectations on rows). `severity`: of a
+    failure.
 
-    `rows` and `share`: how many rows are wrong, of all that were looked at; `part`: which part of them that was; `cause`, `command`: what
-    is likely, and what to run; `samples`: rows as far as they may be shown.
+    `rows` and `share`: the number of wrong rows, and their share of the rows checked; `part`: the part of the keys that was checked;
+    `cause`, `command`: the likely cause, and what to run; `samples`: rows, redacted; `description`: the expectation in a sentence.
     """
 
     scope: str
@@ -85,19 +84,19 @@ class Measure:
 
     @property
     def finding(self) -> str:
-        """The id of what is wrong where this is: the same at each run."""
+        """The id of the finding if this fails: the same in each run."""
         return finding_id(self.scope, self.check, self.subject)
 
 
 def finding_id(scope: str, check: str, subject: str) -> str:
-    """A short stable name."""
+    """A short id that is the same in each run."""
     return f"F{hashlib.sha256(json.dumps([scope, check, subject]).encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of `quality_results`. `kind`: a result; a decision about a finding: snooze (until a time) or accept (once); or what became of
-    telling the webhook of it: untold (`detail`: of which event), and told, later. `first_seen`: since when what is wrong is known.
+    """One row of `quality_results`. `kind`: `result`; a decision about a finding, `snooze` (until a time) or `accept` (once); or `untold`,
+    an event (`detail`) that the webhook did not receive, and `told`, once it did. `first_seen`: when the open finding was first seen.
     """
 
     run: str
@@ -137,15 +136,15 @@ SCHEMA = T.StructType(
 
 
 def page_of(row: Row) -> str:
-    """The Data Docs, within the folder of results, of the run that a result is of; empty where there are none (any more)."""
+    """The Data Docs page of the run of a result, relative to the folder of results; empty if it does not exist or no longer does."""
     if not row.expectation or row.check == PUBLISHING or row.time < datetime.now(UTC) - FORGOTTEN_AFTER:
         return ""
     return f"{PAGES}/{row.scope}{OWN if row.check == CHECK else ''}-{row.run}.html"
 
 
-def row_of(measure: Measure, run: str, time: datetime, owner: str) -> Row:
-    """A measure as it is kept."""
-    body = {f.name: getattr(measure, f.name) for f in fields(Measure) if f.name in {g.name for g in fields(Row)}}
+def row_of(measure: Measurement, run: str, time: datetime, owner: str) -> Row:
+    """A measurement as a row of the table."""
+    body = {f.name: getattr(measure, f.name) for f in fields(Measurement) if f.name in {g.name for g in fields(Row)}}
     texts: dict[str, Any] = {
         "detail": measure.broken or measure.detail,
         "samples": json.dumps(list(measure.samples), default=str) if measure.samples else "",
@@ -171,7 +170,7 @@ class QualityResults:
             frame.write.format("delta").mode("append").option("mergeSchema", "true").save(self.path)
 
     def frame(self) -> DataFrame | None:
-        """All rows, None before the first check."""
+        """All rows; None before the first check."""
         if not self._lake.folder(f"{self.path}/_delta_log").exists:
             return None
         return self._lake.spark.read.format("delta").load(self.path)
@@ -203,6 +202,6 @@ def _without_ended_snoozes(rows: Sequence[Row]) -> list[Row]:
 
 
 def _utc(row: Row) -> Row:
-    """Spark gives times in this machine's own zone, without saying so."""
+    """The row with times in UTC: Spark returns them in the time zone of the machine, without a zone."""
     times = {n: t.astimezone(UTC) for n in ("time", "until", "first_seen") if (t := getattr(row, n)) is not None}
     return Row(**{**{f.name: getattr(row, f.name) for f in fields(Row)}, **times})

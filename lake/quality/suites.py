@@ -1,7 +1,7 @@
-"""The only module that knows Great Expectations: expectations in, results out, with no value of the data that may not be shown.
+"""The only module that calls Great Expectations: expectations in, redacted results out.
 
-What Lakejoin measures itself (rows that differ, hours left, ...) is a table of one row, a column a measure, with an expectation for each.
-What a user expects of rows is evaluated by Great Expectations on the rows.
+Lakejoin's own measurements (rows that differ, hours left, ...) are validated as a table of one row with a column for each. Expectations of
+users are validated on the rows of the view.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pyspark.sql import DataFrame
 
 from lake.config.models import ExpectationConfig, nearest
 from lake.core.redaction import Samples
-from lake.quality.results import Measure
+from lake.quality.results import Measurement
 from lake.spark.session import quieten
 
 _SHOWN = ("element_count", "unexpected_count", "unexpected_percent", "missing_count", "missing_percent", "observed_value")
@@ -46,9 +46,9 @@ _COUNTS = ("expect_table_row_count_to_be_between", "expect_table_row_count_to_eq
 
 
 @dataclass(frozen=True)
-class Met:
-    """What came of one expectation of a user's. `rows`: that do not meet it, None where it is of the whole; `error`: why it could not
-    run."""
+class ExpectationResult:
+    """The result of one expectation of a user. `rows`: that do not meet it, None for an expectation on an aggregate; `error`: why it could
+    not run."""
 
     expectation: ExpectationConfig
     met: bool
@@ -59,41 +59,43 @@ class Met:
     error: str
 
 
-def measured(name: str, measures: Sequence[Measure]) -> dict[str, Any]:
-    """Great Expectations' result for measures held against their limits."""
+def validate_measurements(name: str, measures: Sequence[Measurement]) -> dict[str, Any]:
+    """Great Expectations' validation result, as JSON, of measurements against their limits."""
     known = {m.name: [m.value] for m in measures if m.value is not None}
     asked = [_of_measure(m) for m in measures]
     context = gx.get_context(mode="ephemeral")
     batch = context.data_sources.add_pandas("lakejoin").add_dataframe_asset(name).add_batch_definition_whole_dataframe("measures")
-    return _told(_run(context, batch, pd.DataFrame(known or {"nothing measured": [0]}), name, asked))
+    return _as_json(_run(context, batch, pd.DataFrame(known or {"nothing measured": [0]}), name, asked))
 
 
-def meets(
+def validate_rows(
     name: str, frame: DataFrame, asked: Sequence[ExpectationConfig], shown: Samples, key: Sequence[str]
-) -> tuple[dict[str, Any], list[Met]]:
-    """Rows held against expectations: Great Expectations' result, and what came of each.
+) -> tuple[dict[str, Any], list[ExpectationResult]]:
+    """Validate rows: Great Expectations' validation result, as JSON, and the result of each expectation.
 
-    Raises ConfigError for an expectation that there is not.
+    Raises ConfigError for an unknown expectation.
     """
-    quieten()  # PySpark would log the values that its errors quote
+    quieten()  # PySpark logs the values that its errors quote
     context = gx.get_context(mode="ephemeral")
     source = context.data_sources.add_spark("lakejoin")
-    source.get_execution_engine().spark = frame.sparkSession  # it would look for its temporary view in the process's first session
+    source.get_execution_engine().spark = (
+        frame.sparkSession
+    )  # otherwise it looks for its temporary view in the first session of the process
     batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("rows")
     found = _run(context, batch, frame, name, [_of_config(e, i) for i, e in enumerate(asked)], key)
-    found.results.sort(key=lambda result: result.expectation_config.meta[_PLACE])  # Great Expectations orders them anew
-    results = [_met(config, result, shown, key) for config, result in zip(asked, found.results, strict=True)]
+    found.results.sort(key=lambda result: result.expectation_config.meta[_PLACE])  # Great Expectations changes their order
+    results = [_result_of(config, result, shown, key) for config, result in zip(asked, found.results, strict=True)]
     for result, met in zip(found.results, results, strict=True):
         hidden = () if met.observed is not None else ("observed_value",)
         result.result = {k: v for k, v in (result.result or {}).items() if k in _SHOWN and k not in hidden}
         if met.samples:
             result.result["partial_unexpected_list"] = [dict(s) for s in met.samples]
         result.exception_info = {"raised_exception": bool(met.error), "exception_message": met.error, "exception_traceback": ""}
-    return _told(found), results
+    return _as_json(found), results
 
 
 def of_rows(expectation: ExpectationConfig) -> bool:
-    """Whether each row meets the expectation by itself, so that changed rows can be held against it alone."""
+    """Whether the expectation is on single rows, so that checking the changed rows is enough."""
     kind = _kind(expectation.type)
     return issubclass(kind, ColumnMapExpectation | ColumnPairMapExpectation | MulticolumnMapExpectation | _kind(_QUERY))
 
@@ -102,12 +104,12 @@ def _run(context: Any, batch: BatchDefinition[Any], frame: Any, name: str, asked
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=list(asked)))
     definition = context.validation_definitions.add(gx.ValidationDefinition(name=name, data=batch, suite=suite))
-    how: dict[str, Any] = {"result_format": "SUMMARY", "partial_unexpected_count": _SOME}  # COMPLETE would bring every row to the driver
+    how: dict[str, Any] = {"result_format": "SUMMARY", "partial_unexpected_count": _SOME}  # COMPLETE collects every row to the driver
     how |= {"unexpected_index_column_names": list(key)} if key else {}
     return definition.run(batch_parameters={"dataframe": frame}, result_format=how)
 
 
-def _of_measure(measure: Measure) -> Any:
+def _of_measure(measure: Measurement) -> Any:
     bounds = {k: v for k, v in (("min_value", measure.least), ("max_value", measure.most)) if v is not None}
     texts = {k: v for k, v in (("description", measure.description), ("notes", measure.detail)) if v}
     meta = {"check": measure.check, "unit": measure.unit}
@@ -138,14 +140,14 @@ def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
-def _met(config: ExpectationConfig, result: Any, shown: Samples, key: Sequence[str]) -> Met:
+def _result_of(config: ExpectationConfig, result: Any, shown: Samples, key: Sequence[str]) -> ExpectationResult:
     error = next((shown.text(text, config.kwargs.values()) for text in _messages(result.exception_info)), "")
     body = result.result or {}
     observed = body.get("observed_value")
     is_rows = "unexpected_count" in body or config.type == _QUERY
     rows = int(body.get("unexpected_count", observed or 0)) if is_rows and not error else None
     samples = [shown(row, key) for row in _unexpected(body)]
-    return Met(
+    return ExpectationResult(
         config,
         bool(result.success),
         rows,
@@ -163,7 +165,7 @@ def _unexpected(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _messages(info: Any) -> Iterator[str]:
-    """What went wrong, out of one exception or several."""
+    """The messages of the exceptions of a result."""
     if not isinstance(info, Mapping):
         return
     if info.get("raised_exception") and "exception_message" in info:
@@ -172,12 +174,12 @@ def _messages(info: Any) -> Iterator[str]:
         yield from _messages(body)
 
 
-def _told(found: ExpectationSuiteValidationResult) -> dict[str, Any]:
-    """A result without stack traces, and with each exception once."""
+def _as_json(found: ExpectationSuiteValidationResult) -> dict[str, Any]:
+    """A validation result as JSON, without stack traces and with each exception once."""
     for result in found.results:
         observed = (result.result or {}).get("observed_value")
         if isinstance(observed, float):
-            result.result["observed_value"] = float(observed)  # it may be one of numpy's, which JSON can't hold
+            result.result["observed_value"] = float(observed)  # a number of numpy's has no JSON form
         messages = list(_messages(result.exception_info))
         error = messages[0] if messages else ""
         result.exception_info = {"raised_exception": bool(messages), "exception_message": error, "exception_traceback": ""}

@@ -1,4 +1,4 @@
-"""Checks of a view: exact, its two paths agreeing, how long they differ, how long its changes stay readable, what its rows have to meet."""
+"""Measures a view: exactness, agreement and convergence of its two paths, how long its changes stay readable, users' expectations."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from lake.core.results import Differences
 from lake.operations.verify import Share
 from lake.quality.builtin import SuiteName, suite
 from lake.quality.findings import findings
-from lake.quality.results import CHECK, PUBLISHING, Measure, Row
+from lake.quality.results import CHECK, PUBLISHING, Measurement, Row
 from lake.quality.sources import guarded
-from lake.quality.suites import Met, meets
+from lake.quality.suites import ExpectationResult, validate_rows
 from lake.realtime.metrics import quantile
 from lake.spark.session import own_session
 from lake.views.table import Publication, of_refreshes
 
 
 @dataclass
-class View:
-    """A view to be checked. `before`: the results of its checks until now. Afterwards `told` is Great Expectations' result on its rows, and
-    `exact` says whether they were its query's answer, all of them."""
+class ViewChecks:
+    """The checks of a view. `before`: its earlier results, oldest first. `measures` sets `validation`, Great Expectations' result on its
+    rows as JSON, and `exact`: whether all rows were compared with the query and none differs."""
 
     lake: Lakehouse
     name: str
     before: Sequence[Row]
-    told: dict[str, Any] | None = None
+    validation: dict[str, Any] | None = None
     exact: bool = False
 
-    def measures(self) -> list[Measure]:
-        """What each check measured, or why it could not."""
-        found: list[Measure] = []
+    def measures(self) -> list[Measurement]:
+        """What each check measured, or why it could not run."""
+        found: list[Measurement] = []
         for subject, check in (
             ("exactness", self._exact),
             ("agreement", self._agreement),
@@ -57,7 +57,7 @@ class View:
         """How much of its rows may be shown."""
         return self.lake.shown(self.name)
 
-    def _exact(self) -> Iterator[Measure]:
+    def _exact(self) -> Iterator[Measurement]:
         share = self._part()
         found = self.lake.verify(self.name, share)
         wrong, shown = len(found), found.sampled(self.shown)
@@ -75,8 +75,7 @@ class View:
         )
 
     def _part(self) -> Share:
-        """The part of the keys after the one that was compared last, or that one again where it was not exact: only it can tell what is
-        mended."""
+        """The next part of the keys, or the last one again if it was not exact: only the same part shows that a difference is resolved."""
         parts = self.lake.config.limits(self.name).parts
         done = [row for row in self.before if row.check == "exactness" and row.status in ("passed", "failed")]
         if not done or not done[-1].part:
@@ -86,7 +85,7 @@ class View:
             return Share(part, of)
         return Share(part % parts + 1 if of == parts else 1, parts)
 
-    def _agreement(self) -> Iterator[Measure]:
+    def _agreement(self) -> Iterator[Measurement]:
         if self.lake.on("eventual").table_log(self.name) is None:
             return
         found, limits = self.lake.agreement(self.name, self.exact), self.lake.config.limits(self.name)
@@ -110,24 +109,24 @@ class View:
                 snapshot=dict(found.eventual),
             )
 
-    def _convergence(self) -> Iterator[Measure]:
+    def _convergence(self) -> Iterator[Measurement]:
         strong, eventual = (of_refreshes(lake.history(self.name)) for lake in (self.lake, self.lake.on("eventual")))
         if not strong or not eventual:
             return
-        lived, living = lifetimes(strong, eventual, datetime.now(UTC).timestamp())
-        detail = f"{len(lived):,} differences ended, {len(living):,} have not"
+        ended, ongoing = lifetimes(strong, eventual, datetime.now(UTC).timestamp())
+        detail = f"{len(ended):,} differences ended, {len(ongoing):,} have not"
         for key, share in (("lifetime_median", 0.5), ("lifetime_p95", 0.95)):
-            yield self._measure("realtime", key, quantile(lived, share) or 0.0, detail=detail)
+            yield self._measure("realtime", key, quantile(ended, share) or 0.0, detail=detail)
         limit = {"converge_seconds": self.lake.config.limits(self.name).converge_seconds}
-        yield self._measure("realtime", "oldest_difference", max(living, default=0.0), limit, detail=detail)
+        yield self._measure("realtime", "oldest_difference", max(ongoing, default=0.0), limit, detail=detail)
 
-    def _retention(self) -> Iterator[Measure]:
+    def _retention(self) -> Iterator[Measurement]:
         yield from self._readable(self.lake, "view", f"lakejoin rebuild {self.name}")
         eventual = self.lake.on("eventual")
         if eventual.table_log(self.name) is not None:
             yield from self._readable(eventual, "realtime", f"lakejoin realtime {self.name} --reset")
 
-    def _readable(self, path: Lakehouse, kind: SuiteName, restart: str) -> Iterator[Measure]:
+    def _readable(self, path: Lakehouse, kind: SuiteName, restart: str) -> Iterator[Measurement]:
         """How long the next interval of a path can be read. `restart`: the command for a path whose changes are no longer available."""
         limit = self.lake.config.limits(self.name).retention_hours
         for row in path.status(self.name):
@@ -146,29 +145,29 @@ class View:
 
     def _measure(
         self, kind: SuiteName, key: str, value: float | None, parameters: Mapping[str, Any] = MappingProxyType({}), **observed: Any
-    ) -> Measure:
+    ) -> Measurement:
         """A measured value, to be judged by a built-in suite."""
-        return suite(kind).measure(key, self.name, value, {"view": self.name, **parameters}, **observed)
+        return suite(kind).measurement(key, self.name, value, {"view": self.name, **parameters}, **observed)
 
-    def _own(self) -> Iterator[Measure]:
+    def _own(self) -> Iterator[Measurement]:
         asked = expectations_of(self.lake.config, self.name)
         if not asked:
             return
-        apart = Lakehouse(self.lake.config, own_session(self.lake.spark))  # Great Expectations makes a temporary view
-        self.told, found = meets(self.name, apart.read(self.name), asked, self.shown, self.lake.definition_key(self.name))
-        yield from (measure_of(self.name, met) for met in found)
+        apart = Lakehouse(self.lake.config, own_session(self.lake.spark))  # Great Expectations creates a temporary view
+        self.validation, found = validate_rows(self.name, apart.read(self.name), asked, self.shown, self.lake.definition_key(self.name))
+        yield from (measurement_of(self.name, met) for met in found)
 
-    def _publishing(self) -> Iterator[Measure]:
-        """What stopped a refresh, where the view has been published since."""
+    def _publishing(self) -> Iterator[Measurement]:
+        """Resolves findings that stopped a refresh if the view has been published since."""
         stopped = [f for f in findings(self.before).values() if f.check == PUBLISHING and f.open]
         published = max((p.committed for p in self.lake.history(self.name)), default=0.0) if stopped else 0.0
         for finding in stopped:
             if published > finding.last_seen.timestamp():
-                yield over(self.name, PUBLISHING, finding.subject, "published since")
+                yield resolved_measurement(self.name, PUBLISHING, finding.subject, "published since")
 
 
 def _side_by_side(found: Differences) -> tuple[dict[str, Any], ...]:
-    """Samples by their keys: the row that is missing beside the one that stands in its place."""
+    """Samples by key: the row of the query beside the row of the view."""
     pairs: dict[str, dict[str, Any]] = {}
     for number, sample in enumerate(found):
         key = str([sample.row[name] for name in found.key]) if found.key else str(number)
@@ -176,30 +175,30 @@ def _side_by_side(found: Differences) -> tuple[dict[str, Any], ...]:
     return tuple(pairs.values())
 
 
-def named(expectation: ExpectationConfig) -> str:
-    """An expectation in a line: its finding's subject."""
+def expectation_text(expectation: ExpectationConfig) -> str:
+    """An expectation in one line: the subject of its finding."""
     return f"{expectation.type}({', '.join(f'{name}={value!r}' for name, value in expectation.kwargs.items())})"
 
 
-def over(scope: str, check: str, subject: str, why: str) -> Measure:
-    """Says of what a check found that it is over."""
-    return Measure(scope, check, subject, None, "", detail=why, met=True, expectation="")
+def resolved_measurement(scope: str, check: str, subject: str, why: str) -> Measurement:
+    """A measurement that resolves the finding of a check."""
+    return Measurement(scope, check, subject, None, "", detail=why, met=True, expectation="")
 
 
-def measure_of(view: str, met: Met, where: str = "", check: str = CHECK) -> Measure:
-    """What came of an expectation of a user's. `where`: among which rows."""
+def measurement_of(view: str, met: ExpectationResult, where: str = "", check: str = CHECK) -> Measurement:
+    """The result of a user's expectation as a measurement. `where`: which rows were checked."""
     blocks = met.expectation.on_failure == "block"
-    return Measure(
+    return Measurement(
         view,
         check,
-        named(met.expectation),
+        expectation_text(met.expectation),
         float(met.rows) if met.rows is not None else met.observed,
         "rows" if met.rows is not None else "",
         severity="critical" if blocks else "warning",
         rows=met.rows,
         share=met.share / 100 if met.share is not None else None,
         detail=where,
-        cause="a source's rows are not as expected, or the query is wrong",
+        cause="the rows of a source are not as expected, or the query is wrong",
         command=f"lakejoin show {view}",
         broken=met.error,
         samples=met.samples,
@@ -209,11 +208,11 @@ def measure_of(view: str, met: Met, where: str = "", check: str = CHECK) -> Meas
 
 
 def lifetimes(strong: Sequence[Publication], eventual: Sequence[Publication], now: float) -> tuple[list[float], list[float]]:
-    """How long (seconds) the paths differed by what one had published and the other not yet: of what has ended, and of what has not.
+    """How long (seconds) each difference between the paths lasted that one path published before the other: the ended ones, and the others.
 
-    Looked at are the publications since the first of the real-time path that is still known.
+    Publications before the oldest known one of the real-time path are left out.
     """
-    lived, living = list[float](), list[float]()
+    ended, ongoing = list[float](), list[float]()
     for one, other in ((strong, eventual), (eventual, strong)):
         for published in one:
             if published.committed < eventual[0].committed:
@@ -221,19 +220,19 @@ def lifetimes(strong: Sequence[Publication], eventual: Sequence[Publication], no
             wanted = published.stamp.answers_for
             at = bisect_left(other, True, key=lambda p, wanted=wanted: reached(p.stamp.answers_for, wanted))  # type: ignore[misc]
             if at == len(other):
-                living.append(max(0.0, now - published.committed))
+                ongoing.append(max(0.0, now - published.committed))
             elif other[at].committed > published.committed:
-                lived.append(other[at].committed - published.committed)
-    return lived, living
+                ended.append(other[at].committed - published.committed)
+    return ended, ongoing
 
 
 def reached(snapshot: Mapping[str, int], wanted: Mapping[str, int]) -> bool:
-    """Whether a snapshot has all that another one has."""
+    """Whether no version of a snapshot is older than that of another one."""
     return all(snapshot.get(table, -1) >= number for table, number in wanted.items())
 
 
-def with_versions(measures: Sequence[Measure], lake: Lakehouse, view: str) -> list[Measure]:
-    """The measures of a view with the versions of its table and of its sources."""
+def with_versions(measures: Sequence[Measurement], lake: Lakehouse, view: str) -> list[Measurement]:
+    """The measurements of a view with the version of its table and its snapshot."""
     published = lake.published_version(view)
     if published is None:
         return list(measures)

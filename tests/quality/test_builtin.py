@@ -41,16 +41,16 @@ def test_each_class_of_differences_has_an_expectation_and_errors_are_allowed_in_
 
 
 def test_names_and_limits_are_filled_in_and_what_is_observed_takes_precedence() -> None:
-    found = suite("view").measure("retention", "v", 3.0, {"view": "v", "source": "bid", "retention_hours": 48})
+    found = suite("view").measurement("retention", "v", 3.0, {"view": "v", "source": "bid", "retention_hours": 48})
     assert (found.check, found.subject, found.least, found.most) == ("retention", "changes of bid readable for", 48, None)
     assert (found.status, found.severity, found.command) == ("failed", "warning", "lakejoin refresh v")
-    worse = suite("view").measure("retention", "v", 0.0, {"view": "v", "source": "bid", "retention_hours": 48}, severity="critical")
+    worse = suite("view").measurement("retention", "v", 0.0, {"view": "v", "source": "bid", "retention_hours": 48}, severity="critical")
     assert (worse.severity, worse.finding) == ("critical", found.finding)
 
 
 def test_a_threshold_of_null_is_no_limit_and_without_one_the_default_is_used() -> None:
     found = suite("realtime")
-    assert [found.measure("lost", "v", 1.0, {"view": "v", **given}).status for given in ({}, {"lost": None}, {"lost": 1})] == [
+    assert [found.measurement("lost", "v", 1.0, {"view": "v", **given}).status for given in ({}, {"lost": None}, {"lost": 1})] == [
         "failed",
         "passed",
         "passed",
@@ -59,13 +59,13 @@ def test_a_threshold_of_null_is_no_limit_and_without_one_the_default_is_used() -
 
 def test_a_limit_without_a_value_is_refused() -> None:
     with pytest.raises(KeyError, match="fresh_seconds"):
-        suite("source").measure("age", "bid", 1.0, {"source": "bid"})
+        suite("source").measurement("age", "bid", 1.0, {"source": "bid"})
 
 
 def test_names_of_findings_stay_as_they_are() -> None:
     """They are stored in `quality_results`, and people snooze and accept them by name."""
     parameters = {"view": "v", "source": "s", "retention_hours": 48, "converge_seconds": 1}
-    assert suite("view").measure("exactness", "v", 0.0, parameters).finding == "F2f99baa9"
-    assert suite("view").measure("retention", "v", 0.0, parameters).finding == "F1001ede3"
-    assert suite("realtime").measure("wrong_value", "v", 0.0, parameters).finding == "Ff556821a"
-    assert suite("source").measure("key_unique", "s", 0.0, parameters).finding == "F901c1cc2"
+    assert suite("view").measurement("exactness", "v", 0.0, parameters).finding == "F2f99baa9"
+    assert suite("view").measurement("retention", "v", 0.0, parameters).finding == "F1001ede3"
+    assert suite("realtime").measurement("wrong_value", "v", 0.0, parameters).finding == "Ff556821a"
+    assert suite("source").measurement("key_unique", "s", 0.0, parameters).finding == "F901c1cc2"

@@ -20,10 +20,10 @@ from lake.core.redaction import Samples
 from lake.errors import BlockedError, ConfigError
 from lake.quality import check
 from lake.quality.checks import Checked
-from lake.quality.decisions import snoozed
+from lake.quality.decisions import snooze_finding
 from lake.quality.findings import findings
 from lake.quality.notices import _notices
-from lake.quality.results import PER_FINDING, Measure, QualityResults, row_of
+from lake.quality.results import PER_FINDING, Measurement, QualityResults, row_of
 from tests.lakes import TestLake, multiset
 
 SECRET = "planted-secret"
@@ -47,7 +47,7 @@ def test_a_sound_view_passes_all_and_what_came_of_it_can_be_queried(orders: Test
     found = check(orders.open, "v")
     assert set(states(found).values()) == {"passed"}
     assert {"v: rows that differ from the query", "o: key unique", "c: key not NULL", "v: changes of o readable for"} <= set(states(found))
-    assert (found.exit_code, found.open, found.told) == (0, (), ())
+    assert (found.exit_code, found.open, found.reported) == (0, (), ())
     kept = QualityResults(orders.open).frame()
     assert kept is not None
     assert kept.where(f"status = 'passed' AND run = '{found.run}'").count() == len(found.measures)
@@ -65,19 +65,19 @@ def test_a_finding_opens_goes_on_is_put_off_and_is_resolved_and_is_told_once_eac
     assert first.exit_code == 1
     (finding,) = first.open
     assert (finding.check, finding.rows, finding.state, finding.severity) == ("exactness", 3, "opened", "critical")
-    assert [event for event, _ in first.told] == ["opened"]
+    assert [event for event, _ in first.reported] == ["opened"]
     again = check(lake, "v")
     assert [(f.id, f.state) for f in again.open] == [(finding.id, "ongoing")]
-    assert again.told == ()
+    assert again.reported == ()
     assert again.open[0].first_seen == finding.first_seen
-    snoozed(lake, finding.id, datetime.now(UTC) + timedelta(hours=1), "being mended")
+    snooze_finding(lake, finding.id, datetime.now(UTC) + timedelta(hours=1), "being mended")
     later = check(lake, "v")
     assert later.exit_code == 0
     assert "being mended" in later.open[0].reason
     lake.rebuild("v")
     ended = check(lake, "v")
     assert ended.open == ()
-    assert [event for event, _ in ended.told] == ["resolved"]
+    assert [event for event, _ in ended.reported] == ["resolved"]
     assert [body["event"] for body in webhook] == ["opened", "resolved"]
     assert "lakejoin rebuild v" in webhook[0]["text"]
 
@@ -88,7 +88,7 @@ def test_a_broken_key_is_one_finding_of_the_table_with_the_views_that_depend_on_
     orders.refresh("w")
     orders.sql("INSERT INTO {o} VALUES (2, 8, 5, NULL), (2, 8, 6, NULL), (NULL, 8, 1, NULL)")
     found = check(orders.open, "w")
-    opened = {f.subject: f for _, f in found.told}
+    opened = {f.subject: f for _, f in found.reported}
     assert (opened["key unique"].rows, opened["key not NULL"].rows) == (2, 1)
     assert opened["key unique"].dependents == ("v", "w")
 
@@ -119,14 +119,14 @@ def test_shares_of_the_keys_take_turns_until_all_were_compared(orders: TestLake)
     assert (wrong.rows, wrong.part) == (2, found[-1].part)  # it is compared again until it is mended
     orders.open.rebuild("v")
     ended = check(orders.open, "v")
-    assert [event for event, _ in ended.told] == ["resolved"]
+    assert [event for event, _ in ended.reported] == ["resolved"]
     found = _exactness(orders, 3)
     assert sorted(m.part for m in found) == ["1/3", "2/3", "3/3"]
     assert [m.rows for m in found] == [0, 0, 0]
     assert sum(int(m.detail.split(" of ")[1].split()[0]) for m in found) == 3
 
 
-def _exactness(lake: TestLake, times: int) -> list[Measure]:
+def _exactness(lake: TestLake, times: int) -> list[Measurement]:
     return [next(m for m in check(lake.open, "v").measures if m.check == "exactness") for _ in range(times)]
 
 
@@ -152,7 +152,7 @@ def test_what_is_not_checked_any_more_is_over(orders: TestLake) -> None:
     (opened,) = check(orders.open, "v").open
     orders.view("v", query, expectations=[{"type": "expect_column_max_to_be_between", "kwargs": {"column": "x", "max_value": 99}}])
     ended = check(orders.open, "v")
-    assert ([(event, f.id) for event, f in ended.told], ended.open) == ([("resolved", opened.id)], ())
+    assert ([(event, f.id) for event, f in ended.reported], ended.open) == ([("resolved", opened.id)], ())
 
 
 def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(orders: TestLake, webhook: list[Any]) -> None:
@@ -166,14 +166,14 @@ def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(order
     assert multiset(orders.open.read("v")) == before
     finding = str(caught.value).split("--accept ")[1].split('"')[0]
     found = check(orders.open, "v")
-    assert ([f.id for f in found.open], found.told) == ([finding], ())  # the published rows are as they should be, and old
+    assert ([f.id for f in found.open], found.reported) == ([finding], ())  # the published rows are as they should be, and old
     assert found.open[0].snapshot
     assert orders.refresh("v", accept=[finding]).rows_inserted == 2
     orders.assert_exact("v")
     frame = QualityResults(orders.open).frame()
     assert frame is not None
     assert [r.kind for r in frame.where(f"finding = '{finding}'").orderBy("time").collect()].count("accept") == 1
-    assert [(event, f.id) for event, f in check(orders.open, "v").told if f.check == "publishing"] == [("resolved", finding)]
+    assert [(event, f.id) for event, f in check(orders.open, "v").reported if f.check == "publishing"] == [("resolved", finding)]
     assert [body["event"] for body in webhook if body["finding"]["id"] == finding] == ["opened", "resolved"]
 
 
@@ -213,7 +213,7 @@ def test_results_of_an_older_lakejoin_are_read(orders: TestLake) -> None:
 def test_of_each_finding_only_the_newest_results_are_read(orders: TestLake) -> None:
     """However often checks run, the driver reads a stated number of rows; what they say of the finding is the same."""
     results, start = QualityResults(orders.open), datetime.now(UTC) - timedelta(hours=9)
-    wrong = Measure("v", "exactness", "rows", 1.0, "rows", most=0, samples=({"id": 1},))
+    wrong = Measurement("v", "exactness", "rows", 1.0, "rows", most=0, samples=({"id": 1},))
     rows = [row_of(wrong, f"run{i}", start + timedelta(minutes=i), "me") for i in range(40)]
     rows = [rows[0], *(replace(row, first_seen=rows[0].time) for row in rows[1:])]
     broken = [row_of(replace(wrong, broken="why"), f"late{i}", start + timedelta(minutes=60 + i), "me") for i in range(40)]
@@ -237,7 +237,7 @@ def test_of_each_finding_only_the_newest_results_are_read(orders: TestLake) -> N
     ],
 )
 def test_the_url_of_the_webhook_is_not_logged(url: str, host: str, caplog: pytest.LogCaptureFixture) -> None:
-    row = row_of(Measure("v", "exactness", "rows", 1.0, "rows", most=0), "run", datetime.now(UTC), "me")
+    row = row_of(Measurement("v", "exactness", "rows", 1.0, "rows", most=0), "run", datetime.now(UTC), "me")
     known = findings([row])
     told = [("opened", finding) for finding in known.values()]
     (notice,) = _notices(url, [row], told, known, row.time)  # type: ignore[arg-type]
@@ -340,7 +340,7 @@ def test_what_is_not_known_is_refused(orders: TestLake) -> None:
     (broken,) = [m.broken for m in check(orders.open, "v").measures if m.status == "broken"]
     assert "no expectation" in broken
     with pytest.raises(ConfigError, match="There is no finding 'F0'"):
-        snoozed(orders.open, "F0", datetime.now(UTC) + timedelta(hours=1), "")
+        snooze_finding(orders.open, "F0", datetime.now(UTC) + timedelta(hours=1), "")
 
 
 @pytest.fixture

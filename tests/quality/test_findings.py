@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lake.core.snapshots import Snapshot, Version
 from lake.core.stamp import Stamp
 from lake.quality.findings import events, findings
-from lake.quality.results import Measure, Row, row_of
+from lake.quality.results import Measurement, Row, row_of
 from lake.quality.views import lifetimes
 from lake.views.table import Publication
 
@@ -20,7 +20,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def result(hour: int, value: float | None, severity: str = "critical") -> Row:
-    measure = Measure("v", "exactness", "rows", value, "rows", most=0, severity=severity)  # type: ignore[arg-type]
+    measure = Measurement("v", "exactness", "rows", value, "rows", most=0, severity=severity)  # type: ignore[arg-type]
     return row_of(measure, f"run{hour}", START + timedelta(hours=hour), "me")
 
 
@@ -75,7 +75,7 @@ def test_what_was_seen_longer_ago_than_results_are_read_is_neither_new_nor_awake
     assert [f.first_seen for f in findings([later]).values()] == [first.time]
     assert [f.state for f in findings([later]).values()] == ["ongoing"]
     (known,) = findings([snooze(first, 1, 99), later]).values()
-    assert (known.state, known.asleep(later.time), known.reason) == ("ongoing", True, "why")
+    assert (known.state, known.is_snoozed(later.time), known.reason) == ("ongoing", True, "why")
     assert told([snooze(first, 1, 99), later]) == [""]
 
 

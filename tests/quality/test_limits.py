@@ -8,7 +8,7 @@ import pytest
 
 from lake.errors import ExpiredError
 from lake.quality import check
-from lake.quality.results import Measure
+from lake.quality.results import Measurement
 from tests.lakes import TestLake
 
 
@@ -22,7 +22,7 @@ def sales(lake: TestLake) -> TestLake:
     return lake
 
 
-def measured(lake: TestLake, subject: str) -> Measure:
+def measured(lake: TestLake, subject: str) -> Measurement:
     """What a check of everything says of one thing."""
     (found,) = [m for m in check(lake.open, "v").measures if m.subject == subject]
     return found

@@ -14,10 +14,10 @@ from playwright.sync_api import Browser
 from lake.core.results import Explanation, Step
 from lake.quality.data_docs import index_page, result_page
 from lake.quality.findings import findings
+from lake.quality.health import health
 from lake.quality.pages import render
 from lake.quality.report import ViewReport, report_page
-from lake.quality.results import Measure, Row, row_of
-from lake.quality.standing import standing
+from lake.quality.results import Measurement, Row, row_of
 
 HOSTILE = (
     "<script>window.ran = 1</script>",
@@ -61,7 +61,7 @@ def result(text: str) -> dict[str, Any]:
 
 def view_report(text: str) -> ViewReport:
     """What is known of a view, of which every text is one."""
-    measure = Measure(
+    measure = Measurement(
         text, "exactness", text, 1.0, text, most=0, rows=1, detail=text, cause=text, command=text, samples=({"view": {text: text}},)
     )
     broken = replace(measure, subject=f"{text} too", broken=text)
@@ -69,7 +69,7 @@ def view_report(text: str) -> ViewReport:
     known = findings(rows, {text: [text]})
     assert known
     explanation = Explanation(text, (text,), False, text, (Step(1, text, text, (text,), text, text),), {text: text})
-    return ViewReport(text, (), (), (), {}, rows, standing(text, rows), explanation, {}, 48.0, text, lambda name: name)
+    return ViewReport(text, (), (), (), {}, rows, health(text, rows), explanation, {}, 48.0, text, lambda name: name)
 
 
 PAGES: Mapping[str, Page] = {

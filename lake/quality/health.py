@@ -1,4 +1,4 @@
-"""Where a view stands by the checks that were made of it: in a word and a sentence, for the report and for `lakejoin status`."""
+"""The health of a view by its newest checks, as a state and a sentence, for the report and for `lakejoin status`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lake.errors import LakeError
 from lake.quality.findings import Finding, findings
 from lake.quality.results import QualityResults, Row
 
-State = Literal["good", "warn", "bad", "unknown"]
+HealthState = Literal["good", "warn", "bad", "unknown"]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A view's: whether it is exact, as far as it was looked, and what is wrong with it and with what it reads, directly or not."""
+class Health:
+    """Whether a view is exact by its last check, and the open findings of the view and of what it reads, directly or not."""
 
-    state: State
+    state: HealthState
     exact: str
     open: tuple[Finding, ...]
 
@@ -27,28 +27,28 @@ class Standing:
         return {"exact": {"good": True, "bad": False}.get(self.state), "said": self.exact, "findings": [f.to_json() for f in self.open]}
 
 
-def standing(view: str, rows: Sequence[Row]) -> Standing:
-    """By the results of checks of the view and of what it reads, oldest first."""
-    still = tuple(f for f in findings(rows).values() if f.open)
+def health(view: str, rows: Sequence[Row]) -> Health:
+    """The health of a view. `rows`: results of checks of the view and of what it reads, oldest first."""
+    unresolved = tuple(f for f in findings(rows).values() if f.open)
     checks = [r for r in rows if r.scope == view and r.check == "exactness" and r.kind == "result"]
     if not checks:
-        return Standing("unknown", f'never checked: run "lakejoin check {view}"', still)
+        return Health("unknown", f'never checked: run "lakejoin check {view}"', unresolved)
     last = checks[-1]
     part = "" if last.part in ("", "1/1") else f", part {last.part} of its keys"
     texts = {"passed": "exact", "failed": f"{last.rows or 0:,} rows differ from the query"}
-    states: dict[str, State] = {"passed": "good", "failed": "bad"}
+    states: dict[str, HealthState] = {"passed": "good", "failed": "bad"}
     text = texts.get(last.status, f"could not be checked: {last.detail}")
-    return Standing(states.get(last.status, "unknown"), f"{text} ({ago(last.time)}{part})", still)
+    return Health(states.get(last.status, "unknown"), f"{text} ({ago(last.time)}{part})", unresolved)
 
 
-def standings(lake: Lakehouse, views: Sequence[str]) -> dict[str, Standing]:
-    """Of each view; nothing where nothing was ever checked."""
+def health_of_views(lake: Lakehouse, views: Sequence[str]) -> dict[str, Health]:
+    """The health of each view; empty if nothing was ever checked."""
     rows = QualityResults(lake).recent()
-    return {view: standing(view, of_scopes(rows, scopes(lake, view))) for view in views} if rows else {}
+    return {view: health(view, of_scopes(rows, scopes(lake, view))) for view in views} if rows else {}
 
 
 def of_scopes(rows: Sequence[Row], wanted: Collection[str]) -> list[Row]:
-    """The rows of some views and tables."""
+    """The results of some views and tables."""
     return [row for row in rows if row.scope in wanted]
 
 
@@ -56,12 +56,12 @@ def scopes(lake: Lakehouse, view: str) -> set[str]:
     """The view and what it reads, directly or not."""
     try:
         return {*lake.views_below(view), *lake.bases_below(view)}
-    except LakeError:  # a view that is not valid says so where it is used
+    except LakeError:  # an invalid view is reported where it is used
         return {view}
 
 
 def ago(then: datetime) -> str:
-    """How long ago, roughly."""
+    """How long ago a time was, in its largest unit."""
     seconds = max(0.0, (datetime.now(UTC) - then).total_seconds())
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= size:
