@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.core.snapshots import Snapshot, Version
@@ -55,6 +55,7 @@ def test_who_is_to_know_is_told_once(rows: list[Row], expected: list[str]) -> No
     assert told(rows) == expected
 
 
+@settings(deadline=None)  # the first example loads modules
 @given(st.lists(st.sampled_from([0.0, 1.0, None]), max_size=12))
 def test_a_finding_is_opened_as_often_as_it_is_resolved_or_still_there(values: list[float | None]) -> None:
     rows = [result(i, value) for i, value in enumerate(values)]
