@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lake import __version__
 from lake.cli import console
 from lake.cli.arguments import Kind, Mode, moment, step_of, time_of, until_of, versions
 from lake.cli.context import Settings, answering, with_progress, working, write_whole
@@ -38,6 +39,12 @@ Until = Annotated[
 ]
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"lakejoin {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     context: typer.Context,
@@ -47,8 +54,10 @@ def _options(
     env: Annotated[str | None, typer.Option("--env", "-e", help="An environment of the configuration.", envvar="LAKEJOIN_ENV")] = None,
     run: Annotated[str | None, typer.Option("--run", help="A scheduler's run: the answer is kept under its name, in `runs:`.")] = None,
     log_format: Annotated[str, typer.Option("--log-format", help="Logs on standard error: none, text or json.")] = "none",
+    debug: Annotated[bool, typer.Option("--debug", help="Also show the stack trace of an error.")] = False,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")] = False,
 ) -> None:
-    context.obj = Settings(config, env, run)
+    context.obj = Settings(config, env, run, debug)
     set_up_logs(log_format, uuid.uuid4().hex[:12])
 
 
@@ -373,7 +382,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 @app.command(epilog="Examples: lakejoin setup | lakejoin setup --no-archive --json")
 def setup(
     context: typer.Context,
-    archive: Annotated[bool, typer.Option("--archive/--no-archive", help="Also make the class archive: Spark starts faster.")] = True,
+    no_archive: Annotated[bool, typer.Option("--no-archive", help="Do not make the class archive.")] = False,
     as_json: Json = False,
 ) -> None:
     """Download Delta's jars (87 MB), and make an archive of Java classes for faster starts. What exists is left as it is.
@@ -384,7 +393,7 @@ def setup(
 
     with answering(context):
         steps = []
-        for step in with_progress(lambda say: set_up(archive, say)):
+        for step in with_progress(lambda say: set_up(not no_archive, say)):
             steps.append(step)
             if not as_json:
                 console.out.print(f"{step.step}: {step.state}, {step.detail}", markup=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,14 +17,18 @@ import typer
 from lake.cli import console
 from lake.errors import ConfigError, LakeError
 
+_UNEXPECTED = 1
+"""The exit code of Python itself for an error that nobody catches."""
+
 
 @dataclass(frozen=True)
 class Settings:
-    """What the options before the verb say. `run`: the name of a scheduler's run."""
+    """The options before the verb. `run`: the name of a scheduler's run; `debug`: show stack traces."""
 
     config: Path
     env: str | None
     run: str | None
+    debug: bool = False
 
 
 class Answer:
@@ -32,6 +37,11 @@ class Answer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lake: Any = None
+
+    @property
+    def debug(self) -> bool:
+        """Whether stack traces are shown."""
+        return self._settings.debug
 
     def lake(self, strict: bool = True) -> Any:
         """The lakehouse of the configuration; Spark is loaded only by the verbs that need it. Unless `strict`, a view that is not valid
@@ -60,7 +70,7 @@ class Answer:
         if self._settings.run is not None:
             self.run.tell(answer)
 
-    def keep_error(self, error: LakeError) -> None:
+    def keep_error(self, error: Exception) -> None:
         """Keep what went wrong, if the lakehouse could be opened."""
         if self._lake is not None and self._settings.run is not None:
             from lake.spark.failures import passing
@@ -75,6 +85,8 @@ def answering(context: typer.Context) -> Iterator[Answer]:
     try:
         yield answer
     except LakeError as error:
+        if answer.debug:
+            traceback.print_exception(error)
         console.errors.print(f"lakejoin: {error}", markup=False)
         answer.keep_error(error)
         raise typer.Exit(error.exit_code) from error
@@ -82,6 +94,15 @@ def answering(context: typer.Context) -> Iterator[Answer]:
         if context.obj.run is not None:  # what started the run looks for a line of ours
             console.errors.print(f"lakejoin: {error.message}", markup=False)
         raise
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        if answer.debug:
+            raise
+        text = str(error).strip().partition("\n")[0]
+        console.errors.print(f"lakejoin: {type(error).__name__}: {text} (lakejoin --debug VERB shows the stack trace)", markup=False)
+        answer.keep_error(error)
+        raise typer.Exit(_UNEXPECTED) from error
     except KeyboardInterrupt as error:
         console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
         raise typer.Exit(130) from error

@@ -61,18 +61,18 @@ def _machine() -> Iterator[Finding]:
             found = version(package)
         except PackageNotFoundError:
             found = "not installed"
-        yield Finding(package, found.startswith(wanted), found, f"Install {package} {wanted}x (make setup).")
+        yield Finding(package, found.startswith(wanted), found, f'Install it: pip install "{package}=={wanted}*".')
     here = preflight.jars()
     yield Finding(
         "Delta's jars",
         True,
-        f"{len(here)} in {preflight.jar_folder()}" if here else "not resolved yet: Spark asks Maven Central at each start",
+        f"{len(here)} in {preflight.jar_folder()}" if here else "not downloaded yet: the first use does it, or lakejoin setup",
     )
     archive = preflight.class_archive()
     yield Finding(
         "Class archive",
         True,
-        str(archive) if archive.exists() else "none: Spark starts slower (python -m lake.cli.class_archive makes one)",
+        str(archive) if archive.exists() else "none: Spark starts slower (lakejoin setup makes one)",
     )
 
 
