@@ -103,7 +103,7 @@ class ViewChecks:
                 {name: most * found.rows if most is not None and 0 < most < 1 else most},
                 rows=rows if decided else None,
                 share=rows / max(1, found.rows) if decided else None,
-                detail=found.reason or f"the real-time path is {found.position}: {found.eventual}, the strong one at {found.strong}",
+                detail=found.reason or f"the real-time path is at {found.eventual}, the strong path at {found.strong} ({found.position})",
                 undecidable=not decided or (name == "undecidable" and rows > 0 and most is None),
                 samples=tuple(s for s in samples if s["real time"] is not None),
                 snapshot=dict(found.eventual),
