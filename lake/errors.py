@@ -32,6 +32,10 @@ class QueryError(LakeError):
     """The view's query failed on the data, as it would from scratch: a division by zero, a cast, an overflow."""
 
 
+class EngineError(LakeError):
+    """Spark, Delta Lake or the storage failed: no space, no permission, a missing jar, a JVM that ended. Trying again may help."""
+
+
 class SourceError(LakeError):
     """A source table is missing, is not a Delta table, was replaced, or can't be read."""
 

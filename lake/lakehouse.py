@@ -14,10 +14,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from functools import wraps
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake.config.models import PAGES, Config
@@ -41,14 +40,15 @@ from lake.delta.pinned import Pinned
 from lake.delta.retention import changed_last, changes_gone, changes_kept, expires_in, feed_gap, file_gone, is_of_a_file_gone
 from lake.delta.sidecar import Folder
 from lake.delta.sources import way_of
-from lake.delta.tables import Table, reason
-from lake.errors import ConfigError, ExpiredError, InternalError, KeyViolationError, LakeError, QueryError, SourceError, TargetError
+from lake.delta.tables import Table
+from lake.errors import ConfigError, ExpiredError, KeyViolationError, LakeError, SourceError, TargetError
 from lake.operations import agreement, backfill, maintenance, verify
 from lake.operations.verify import Share
 from lake.refresh import publish
 from lake.refresh.publish import LostRaceError
 from lake.refresh.run import Gate, Refresh, budget, result_of
 from lake.relations.budget import Budget
+from lake.spark.failures import SPARK_ERRORS, as_lake_error, reported, safely
 from lake.spark.profile import profiled
 from lake.spark.session import own_session
 from lake.views import explain
@@ -57,9 +57,29 @@ from lake.views.registry import OpenViews
 from lake.views.table import Publication, deleted, open_log, publications, published, seconds_of, visible
 
 logger = logging.getLogger("lakejoin")
+P = ParamSpec("P")
+R = TypeVar("R")
 Consistency = Literal["strong", "eventual"]
 Blocker = Callable[["Lakehouse", str, Collection[str]], Gate]
 """(lakehouse, view, accepted findings) → the gate of one refresh."""
+
+
+def _verb(
+    doing: str,
+) -> Callable[[Callable[Concatenate[Lakehouse, P], R]], Callable[Concatenate[Lakehouse, P], R]]:
+    """A method that raises every failure of Spark as a LakeError. `doing` and the view's name begin its message."""
+
+    def decorated(method: Callable[Concatenate[Lakehouse, P], R]) -> Callable[Concatenate[Lakehouse, P], R]:
+        @wraps(method)
+        def reporting(lake: Lakehouse, /, *arguments: P.args, **named: P.kwargs) -> R:
+            view = next(iter([*arguments, *(named[n] for n in ("view", "table") if n in named)]), None)
+            view = view if isinstance(view, str) else None
+            with reported(f"{doing} {view!r}" if view else doing, lambda: lake.shown_of(view)):
+                return method(lake, *arguments, **named)
+
+        return reporting
+
+    return decorated
 
 
 class Lakehouse(OpenViews):
@@ -82,6 +102,7 @@ class Lakehouse(OpenViews):
             raise ConfigError(f"`consistency` is 'strong' or 'eventual', not {consistency!r}.")
         return self if self.path.kind == consistency else Lakehouse(self.config, self.spark, consistency, blocker=self._blocker)
 
+    @_verb("Refreshing view")
     def refresh(self, view: str, until: Until | Chooser = None, accept: Collection[str] = (), profile: bool = False) -> RefreshResult:
         """Bring a view to a snapshot of its sources; the first refresh builds it.
 
@@ -98,10 +119,12 @@ class Lakehouse(OpenViews):
             return self._told(result_of(nothing_new(stamp)), started)
         return self._refreshed(view, until, accept=accept)
 
+    @_verb("Rebuilding view")
     def rebuild(self, view: str, until: Until = None, accept: Collection[str] = ()) -> RefreshResult:
         """Compute a view anew at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
         return self._refreshed(view, until, rebuild=True, accept=accept)
 
+    @_verb("Rebuilding view")
     def rebuild_at(self, view: str, until: Until = None, dry_run: bool = False) -> BackfillResult:
         """The same as the one step of a backfill. `dry_run`: only say what snapshot that is of."""
         inputs = capture(self.spark, self.path, view, self.reads(view), until)
@@ -110,6 +133,7 @@ class Lakehouse(OpenViews):
         found = replace(step, done=not dry_run, result=result)
         return BackfillResult(view, (found,), result.seconds if result is not None else 0.0)
 
+    @_verb("Reading view")
     def read(self, view: str, consistency: Consistency | None = None, at: Mapping[str, int] | None = None) -> DataFrame:
         """The published rows: the query's columns, nothing hidden. Raises TargetError where the view was never built.
 
@@ -122,6 +146,7 @@ class Lakehouse(OpenViews):
             return visible(lake._at(view, at).rows())
         return visible(lake._built(lake.spark, view).pinned.rows())
 
+    @_verb("Backfilling view")
     def backfill(
         self,
         view: str,
@@ -163,6 +188,7 @@ class Lakehouse(OpenViews):
             published = self._refreshed(view, {t: n for t, n in end.items() if t in self.reads(view)}, instead=rows)
         return BackfillResult(view, tuple(found), round(time.monotonic() - started, 3), published)
 
+    @_verb("Refreshing view")
     def catch_up(
         self,
         view: str,
@@ -191,6 +217,7 @@ class Lakehouse(OpenViews):
         """The versions of the view's table that were published, oldest first, with what they answer for."""
         return publications(self.spark, self._view_table(view))
 
+    @_verb("Explaining view")
     def explain(self, view: str) -> Explanation:
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
         with self._opened(view) as state:
@@ -202,6 +229,7 @@ class Lakehouse(OpenViews):
                 found = budget(self.config.view(view), definition, inputs, current) if current else found
             return explain.explain(definition, ways, found)
 
+    @_verb("Verifying view")
     def verify(self, view: str, share: Share = Share()) -> Differences:  # noqa: B008 (it is immutable)
         """The view, or a share of its keys, against its query run from scratch, by plain Spark on the pinned tables, at its snapshot.
 
@@ -213,9 +241,10 @@ class Lakehouse(OpenViews):
         self._refuse_edited(current.stamp)
         try:
             return verify.verify(spark, view, self.config, self._inputs_of(spark, current.stamp), current, share)
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             raise verify.unreadable(view, current.stamp.snapshot, error) from error
 
+    @_verb("Comparing the two paths of view")
     def agreement(self, view: str, trusted: bool = True) -> Agreement:
         """The view's real-time table against the strong view, each difference in a class, judged by the snapshots of both.
 
@@ -236,7 +265,7 @@ class Lakehouse(OpenViews):
                 frames = eventual._inputs_of(spark, path.stamp)
                 sides = replace(sides, truth=verify.from_scratch(spark, view, self.config, frames))
             classes = agreement.classes(sides, where, lambda: deleted(strong.pinned, held.columns))
-        except (ExpiredError, PySparkException, Py4JJavaError) as error:
+        except (ExpiredError, *SPARK_ERRORS) as error:
             if not isinstance(error, ExpiredError) and not is_of_a_file_gone(error):
                 raise
             where, reason = "undecidable", str(verify.unreadable(view, path.stamp.snapshot, error))
@@ -244,6 +273,7 @@ class Lakehouse(OpenViews):
         snapshots = (strong.stamp.answers_for, path.stamp.answers_for)
         return Agreement(view, *snapshots, where, held.count(), classes, sides.key, reason)
 
+    @_verb("Reading the status of view")
     def status(self, view: str | None = None) -> list[SourceStatus]:
         """Per view and source: published and newest version, lag, how long the changes stay readable, how they are read.
 
@@ -251,6 +281,7 @@ class Lakehouse(OpenViews):
         """
         return self._status(view) if view is not None else [row for name in self.config.views for row in self._known(name)]
 
+    @_verb("Refreshing all views")
     def refresh_all(self, until: Until = None) -> list[RefreshResult]:
         """Refresh every view, each after those that it reads, to one snapshot of the base tables."""
         views = self.in_order(self.config.views)
@@ -265,6 +296,7 @@ class Lakehouse(OpenViews):
             results.append(self.refresh(view, own))
         return results
 
+    @_verb("Maintaining view")
     def maintain(self, view: str | None = None, dry_run: bool = False) -> Maintenance:
         """Compact and vacuum the tables of all views, or of one, and the sources that they read with `maintain: true`.
 
@@ -293,6 +325,7 @@ class Lakehouse(OpenViews):
 
     # -- for doctor ---------------------------------------------------------------------------------------------------
 
+    @_verb("Reading table")
     def source_head(self, table: str) -> Pinned:
         """A source's newest version. Raises SourceError, also where a declared key's column is missing."""
         declared = table_of(self.config, table)
@@ -303,19 +336,23 @@ class Lakehouse(OpenViews):
             raise SourceError(f"`tables.{table}.primary_key`: {declared} has no column {missing[0]!r}. It has: {there}.")
         return head
 
+    @_verb("Reading the log of table")
     def feed_gap(self, table: str, since: int) -> str:
         """Why a source's change feed can't be read from a version on; empty where it can, or there is none. Raises SourceError."""
         head = self.source_head(table)
         return feed_gap(head, since) if head.has_feed else ""
 
+    @_verb("Reading the log of table")
     def changes_gone(self, table: str, since: int) -> str:
         """Why a source's changes from a version on can't be read any more; empty where they can. Raises SourceError."""
         return changes_gone(self.source_head(table), since)
 
+    @_verb("Reading the log of table")
     def changed_last(self, table: str) -> datetime:
         """When the newest commit was made that changes a source's rows, as far as its log is looked at. Raises SourceError."""
         return changed_last(self.source_head(table))
 
+    @_verb("Reading the log of table")
     def source_commits(self, table: str) -> list[tuple[int, float]]:
         """(version, seconds since 1970) of each commit of a source that is still in its log, oldest first. Raises SourceError."""
         return [(int(c["version"]), seconds_of(c["timestamp"])) for c in self.source_head(table).log.history()]
@@ -345,7 +382,7 @@ class Lakehouse(OpenViews):
                     continue
                 except KeyViolationError as error:
                     raise error.showing(self.shown(view)) from error.__cause__
-                except (PySparkException, Py4JJavaError) as error:
+                except SPARK_ERRORS as error:
                     raise self._failed(view, error, inputs) from error
                 break
         return self._told(result, started)
@@ -367,17 +404,13 @@ class Lakehouse(OpenViews):
         return self._blocker(self, view, accept)
 
     def _failed(self, view: str, error: Exception, inputs: Inputs) -> LakeError:
-        if "LAKEJOIN_INTERNAL" in str(error):
-            return InternalError(f"View {view!r}: {reason(error)}. Nothing was written. Please report it with the view's definition.")
         if is_of_a_file_gone(error) and (gone := file_gone(error, inputs.pins, self._since(view))):
             return ExpiredError(
                 f"View {view!r} has to read a file that is gone: {gone} (VACUUM removed it, if nobody else did). Nothing was written. "
                 f'Run "{self._view_table(view).anew}".'
             )
-        shown, text = self.shown(view), reason(error)
-        if shown.how == "off" or shown.sensitive:
-            text = shown.text(text)
-        return QueryError(f"Computing view {view!r} failed: {text}. Nothing was written. Mend the data or the query.")
+        shown = safely(lambda: self.shown(view))
+        return as_lake_error(error, f"Computing view {view!r}", shown, "Nothing was written.")
 
     def _since(self, view: str) -> Mapping[str, int]:
         """What the view's rows were made of, where that is known."""

@@ -53,6 +53,7 @@ def _options(
     ),
     env: Annotated[str | None, typer.Option("--env", "-e", help="An environment of the configuration.", envvar="LAKEJOIN_ENV")] = None,
     run: Annotated[str | None, typer.Option("--run", help="A scheduler's run: the answer is kept under its name, in `runs:`.")] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error, beside the message.")] = False,
     log_format: Annotated[str, typer.Option("--log-format", help="Logs on standard error: none, text or json.")] = "none",
     debug: Annotated[bool, typer.Option("--debug", help="Also show the stack trace of an error.")] = False,
     version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")] = False,
@@ -203,10 +204,10 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
         for name in opened.config.views if all_views else [_required(view)]:
             try:
                 found.append(working(f"verifying {name}", partial(opened.verify, name)).sampled(opened.shown(name)))
-            except LakeError as error:
+            except Exception as error:  # one view's failure does not stop the others
                 if not all_views:
                     raise
-                failed[name] = error
+                failed[name] = answer.reported(error)
         answer.keep(console.print_differences(found, failed, as_json))
         code = 1 if any(not d.exact for d in found) else max((error.exit_code for error in failed.values()), default=0)
         if code:

@@ -6,15 +6,17 @@ import os
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import click
 import typer
 
 from lake.cli import console
+from lake.core.redaction import Samples
 from lake.errors import ConfigError, LakeError
 
 _UNEXPECTED = 1
@@ -70,12 +72,20 @@ class Answer:
         if self._settings.run is not None:
             self.run.tell(answer)
 
+    def reported(self, error: Exception) -> LakeError:
+        """An unexpected exception as an error for a person, without values that may not be shown."""
+        from lake.spark.failures import as_lake_error, safely
+
+        lake = self._lake
+        return as_lake_error(error, "The command", safely(lambda: lake.shown_of(None)) if lake is not None else Samples("keys"))
+
     def keep_error(self, error: Exception) -> None:
         """Keep what went wrong, if the lakehouse could be opened."""
         if self._lake is not None and self._settings.run is not None:
             from lake.spark.failures import passing
 
-            self.keep({"error": str(error), "again": passing(error)})
+            with suppress(Exception):  # the first error is the one to report, also where the storage fails again
+                self.keep({"error": str(error), "again": passing(error)})
 
 
 @contextmanager
@@ -85,27 +95,43 @@ def answering(context: typer.Context) -> Iterator[Answer]:
     try:
         yield answer
     except LakeError as error:
-        if answer.debug:
-            traceback.print_exception(error)
-        console.errors.print(f"lakejoin: {error}", markup=False)
-        answer.keep_error(error)
-        raise typer.Exit(error.exit_code) from error
+        raise _ended(answer, error) from error
     except typer.BadParameter as error:
         if context.obj.run is not None:  # what started the run looks for a line of ours
             console.errors.print(f"lakejoin: {error.message}", markup=False)
         raise
-    except (typer.Exit, typer.Abort):
+    except (typer.Exit, typer.Abort, click.ClickException):
         raise
-    except Exception as error:
-        if answer.debug:
-            raise
-        text = str(error).strip().partition("\n")[0]
-        console.errors.print(f"lakejoin: {type(error).__name__}: {text} (lakejoin --debug VERB shows the stack trace)", markup=False)
-        answer.keep_error(error)
-        raise typer.Exit(_UNEXPECTED) from error
     except KeyboardInterrupt as error:
         console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
         raise typer.Exit(130) from error
+    except Exception as error:
+        raise _unexpected(answer, error) from error
+
+
+def _ended(answer: Answer, error: LakeError) -> typer.Exit:
+    """Show an error, store it for the scheduler, and return the exit."""
+    if answer.debug:
+        traceback.print_exception(error)
+    console.errors.print(f"lakejoin: {error}", markup=False)
+    answer.keep_error(error)
+    return typer.Exit(error.exit_code)
+
+
+def _unexpected(answer: Answer, error: Exception) -> typer.Exit:
+    """The same for an exception that is no LakeError. Raises it with `--debug`, unless it is one of Spark's."""
+    from lake.spark.failures import SPARK_ERRORS
+
+    if isinstance(error, SPARK_ERRORS):
+        reported = answer.reported(error)
+        reported.__cause__ = error
+        return _ended(answer, reported)
+    if answer.debug:
+        raise error
+    text = str(error).strip().partition("\n")[0]
+    console.errors.print(f"lakejoin: {type(error).__name__}: {text} (lakejoin --debug VERB shows the stack trace)", markup=False)
+    answer.keep_error(error)
+    return typer.Exit(_UNEXPECTED)
 
 
 def working(what: str, work: Callable[[], Any]) -> Any:

@@ -16,18 +16,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-
 from lake.config.models import run_file
 from lake.core.plan import nothing_new
 from lake.core.results import RunResult, ViewOutcome
 from lake.core.stamp import Stamp
 from lake.delta.sidecar import Folder
 from lake.delta.tables import pin_at
-from lake.errors import ExpiredError, LakeError, SourceError, TargetError
+from lake.errors import ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
 from lake.refresh.run import result_of
-from lake.spark.failures import passing
+from lake.spark.failures import SPARK_ERRORS, as_lake_error, passing, safely
 from lake.views.inputs import Until, check_named, ends, in_order, versions_at
 
 Checker = Callable[[Lakehouse, str], tuple[Mapping[str, Any], ...]]
@@ -53,7 +51,7 @@ class Run:
         return kept
 
     def _kept(self, name: str) -> dict[str, Any] | None:
-        with suppress(ValueError, Py4JJavaError):  # none there, or half of one
+        with suppress(ValueError, *SPARK_ERRORS):  # none there, or half of one
             return dict(json.loads(self._folder.read(name)))
         return None
 
@@ -158,7 +156,7 @@ class GroupRefresh:
         moved = until != since and (at_pin or (result is not None and result.mode != "none"))
         if failed is None:
             return ViewOutcome(view, "done", since, until, result, moved, events=events)
-        said = str(failed) if isinstance(failed, LakeError) else f"View {view!r}: {type(failed).__name__}: {failed}"
+        said = str(as_lake_error(failed, f"Refreshing view {view!r}", safely(lambda: self.lake.shown_of(view))))
         return ViewOutcome(view, "failed", since, until, result, moved, said, getattr(failed, "exit_code", 1), passing(failed), events)
 
     def _pinned(self, view: str, until: Mapping[str, int]) -> dict[str, int]:

@@ -11,6 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+_OF_DATA = re.compile(r"SQLSTATE: (?:22|23|38|39|P0)\w{3}")
+
+
+def is_of_data(message: str) -> bool:
+    """Whether an error of Spark's is about values, a constraint or a function (by its SQLSTATE), so that its text may quote rows."""
+    return _OF_DATA.search(message) is not None
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -28,15 +35,18 @@ class Samples:
     def text(self, message: str, known: Collection[object] = ()) -> str:
         """A message of Spark's, which quotes values of the data, without them unless rows may be shown. `known`: what a user wrote.
 
-        Of errors in the data (SQLSTATE 22, 23, P0), which quote them in any way, only the name is left.
+        Of errors in the data or in a function (`is_of_data`), which quote values in any way, only the name is left.
         """
         if self.how == "rows" and not self.sensitive:
             return message
-        name, state = re.match(r"\[([A-Z0-9_.]+)\]", message), re.search(r"SQLSTATE: (\w\w)\w{3}\W*$", message)
-        if name and (state is None or state[1] in ("22", "23", "P0")):
-            return f"{name[0]} (what else it says quotes rows, and is kept back)"
+        name = re.match(r"\[([A-Z0-9_.]+)\]", message)
+        if name and (is_of_data(message) or "SQLSTATE: " not in message):
+            return f"{name[0]} (the rest of the message may quote rows and is hidden)"
+        python = re.match(r"a Python function raised \w+", message)
+        if python:
+            return f"{python[0]} (its message may quote rows and is hidden)"
         words = {str(word) for word in known}
-        return re.sub(r"'[^']*'|\"[^\"]*\"", lambda found: found[0] if found[0][1:-1] in words else "'...'", message)
+        return re.sub(r"(?<!\w)'[^']*'|\"[^\"]*\"", lambda found: found[0] if found[0][1:-1] in words else "'...'", message)
 
     def aggregate(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a number that sums rows up may be shown, by the arguments of what is asked, which name its columns."""

@@ -15,6 +15,7 @@ from lake.core.snapshots import Snapshot
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
 from lake.errors import ExpiredError, SourceError
+from lake.spark import failures
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,6 @@ def expired(table: Table | str, since: int, until: int, error: Exception) -> Exp
     )
 
 
-def reason(error: Exception) -> str:
-    """The first line of what Spark says, without its stack."""
-    text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
-    return text.strip().splitlines()[0].removesuffix(".")[:300] if text.strip() else type(error).__name__
+def reason(error: BaseException) -> str:
+    """The cause of a failure of Spark in one line, without stack traces and without values of the data."""
+    return failures.reason(error)

@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Protocol
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lake.config.models import FORGOTTEN_AFTER
@@ -27,6 +25,7 @@ from lake.delta.retention import committed_after, files_kept
 from lake.delta.sidecar import Folder, names_below
 from lake.delta.tables import Table, reason
 from lake.errors import DefinitionError, LakeError, SourceError, TargetError
+from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import vacuuming
 from lake.views.inputs import ViewPath
 
@@ -105,7 +104,7 @@ def maintain(spark: SparkSession, table: Table, read: Readers, now: datetime, dr
         if not dry_run:
             spark.sql(f"OPTIMIZE {table.sql}").collect()
         removed = 0 if kept else _vacuum(spark, table, log, dry_run)
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         raise SourceError(f"{table} can't be maintained: {reason(error)}. Its rows are as they were. Run it again.") from error
     return Maintained(table.label, head.files, head.files if dry_run else log.head().files, removed, kept)
 

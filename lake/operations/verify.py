@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -92,7 +91,7 @@ def from_scratch(spark: SparkSession, view: str, config: Config, tables: Mapping
 def unreadable(view: str, snapshot: Snapshot, error: Exception) -> Exception:
     """The error for versions whose files are gone; other errors are given back as they are."""
     text = str(error)
-    if "FILE_NOT_EXIST" in text or "FileNotFound" in text or isinstance(error, Py4JError):
+    if "FILE_NOT_EXIST" in text or "FileNotFound" in text:
         return ExpiredError(
             f"View {view!r} can't be proved: the source versions it answers for ({snapshot}) can no longer be read ({reason(error)}). "
             f'Refresh it, then verify at once, or run "lakejoin rebuild {view}".'

@@ -17,9 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from lake.config.models import RealtimeConfig
 from lake.core.kinds import LEASE_FOLDER
 from lake.core.results import RefreshResult
@@ -32,13 +29,13 @@ from lake.realtime.batch import Batch
 from lake.realtime.lease import Lease
 from lake.realtime.metrics import Metrics
 from lake.realtime.table_maintenance import TableMaintenance
-from lake.spark.failures import passing
+from lake.spark.failures import SPARK_ERRORS, as_lake_error, passing, safely
 from lake.spark.session import own_session
 
 logger = logging.getLogger("lakejoin")
 _RENEW_EVERY = 5.0
 _LONGEST_WAIT = 60.0
-_ERRORS = (LakeError, PySparkException, Py4JError)
+_ERRORS = (LakeError, *SPARK_ERRORS)
 
 
 @dataclass
@@ -104,7 +101,7 @@ class RealtimePath:
             thread.join()
             if self._lost is None:
                 self.metrics.state = "failed" if self.exit_code else "stopped"
-                with suppress(ConcurrencyError, Py4JError):  # the path ends anyway
+                with suppress(ConcurrencyError, *SPARK_ERRORS):  # the path ends anyway
                     lease.renew(self.metrics.state, self.metrics.to_json())
 
     def _renew(self, lease: Lease, ended: threading.Event) -> None:
@@ -114,8 +111,8 @@ class RealtimePath:
             except ConcurrencyError as error:
                 self._lost = error
                 return
-            except Py4JError as error:
-                logger.warning("the lease could not be renewed: %s", error)
+            except SPARK_ERRORS as error:
+                logger.warning("%s", self._reported(error, "Renewing the lease of view"))
 
     def _batches(self, maintenance: TableMaintenance) -> None:
         failed = 0
@@ -142,7 +139,7 @@ class RealtimePath:
         try:
             maintenance.run(lambda: self.lake.stamp(self.view), idle=True)
         except _ERRORS as error:
-            logger.warning("the real-time table of view %s could not be maintained: %s", self.view, error)
+            logger.warning("%s", self._reported(error, "Maintaining the real-time table of view"))
 
     def _batch(self) -> bool:
         """Run one batch; returns whether there was anything to do."""
@@ -169,11 +166,14 @@ class RealtimePath:
         since = dict(self._since or {})  # a function need not read all tables that it is given
         return self.drain and all(since[source] >= version for source, version in (self._goal or {}).items() if source in since)
 
+    def _reported(self, error: Exception, doing: str = "The real-time path of view") -> LakeError:
+        return as_lake_error(error, f"{doing} {self.view!r}", safely(lambda: self.lake.shown_of(self.view)))
+
     def _wait_to_retry(self, error: Exception, failed: int) -> None:
         self.metrics.failures += 1
-        self.metrics.state, self.metrics.error = "backing off", str(error)
+        self.metrics.state, self.metrics.error = "backing off", str(self._reported(error))
         wait = min(_LONGEST_WAIT, self.settings.trigger_seconds * 2**failed)
-        logger.warning("view %s: %s; retrying in %.0f s", self.view, error, wait)
+        logger.warning("view %s: %s; retrying in %.0f s", self.view, self.metrics.error, wait)
         self.stop.wait(wait)
 
     def _fail(self, error: Exception) -> None:
@@ -185,7 +185,7 @@ class RealtimePath:
             if reset
             else ""
         )
-        self.metrics.error = f"{error}{then}"
+        self.metrics.error = f"{self._reported(error)}{then}"
         logger.error("view %s failed: %s", self.view, self.metrics.error)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -26,7 +24,7 @@ from lake.delta.transaction import FILE, POSITION, Transaction, with_positions
 from lake.errors import ConcurrencyError, InternalError, TargetError
 from lake.refresh.edits import Edits
 from lake.relations.reading import Reading
-from lake.spark.failures import of_rows
+from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.spark.key_ranges import Ranges
 from lake.spark.session import settings
 from lake.views.definition import Definition
@@ -63,7 +61,7 @@ def publish(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading)
         try:
             _attempt(target, stamp, edits, reading, pinned)
             return
-        except (PySparkException, Py4JJavaError) as error:
+        except SPARK_ERRORS as error:
             _refuse_unless_conflict(target, stamp, error, pinned.version.number, attempt)
 
 
@@ -116,7 +114,7 @@ def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, by: Sequence[str
                 _write(target, counted, by, replace)
             _refuse_lost(target, stamp, not _carries(target, before, stamp))
             return int(seen.get["rows"])
-        except (PySparkException, Py4JJavaError) as error:
+        except SPARK_ERRORS as error:
             _refuse_unless_conflict(target, stamp, error, before, attempt)
     raise AssertionError
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlparse
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -34,7 +32,7 @@ from lake.relations.budget import Budget, FallBackToRecompute
 from lake.relations.lookup_cache import Cache
 from lake.relations.reading import SMALL, Reading
 from lake.spark import zset
-from lake.spark.failures import of_rows
+from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.spark.session import few_changes
 from lake.views import explain
 from lake.views.definition import Definition
@@ -237,7 +235,7 @@ class Refresh:
             return None if frame is None else self._edits(target, stamp, reading, frame)
         except FallBackToRecompute as why:
             reading.fall_back(why)
-        except (PySparkException, Py4JJavaError) as error:
+        except SPARK_ERRORS as error:
             # where several tables changed, some pairs of rows are in no snapshot, nor are sums of changes alone: these may be what failed
             failed = of_rows(error)
             if self._view.refresh_mode == "incremental" or not failed:
@@ -339,7 +337,7 @@ class Refresh:
         """Where rows don't add up, a declared key that the sources break is the likely reason, and the one that the user can mend."""
         try:
             yield
-        except (KeyViolationError, InternalError, PySparkException, Py4JJavaError) as error:
+        except (KeyViolationError, InternalError, *SPARK_ERRORS) as error:
             if isinstance(error, KeyViolationError | InternalError) or "LAKEJOIN_INTERNAL" in str(error):
                 self._refuse_broken_keys(reading)
             raise

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
 from lake.spark.jars import at_first_use
-from lake.spark.jvm.gateway import jvm_of
+from lake.spark.jvm.gateway import active, jvm_of
 from lake.spark.preflight import AT_START, class_archive, class_path, jars, spark_home
 from lake.spark.session_digest import defaults_text, session_of
 
@@ -135,6 +135,13 @@ def own_session(spark: SparkSession) -> SparkSession:
     if own.conf.get(_CHECKSUMS, None) is None:
         own.conf.set(_CHECKSUMS, f"org.apache.spark.sql.execution.streaming.checkpointing.{_BY_FILE_SYSTEM}")
     return own
+
+
+@contextmanager
+def active_session(spark: SparkSession) -> Iterator[None]:
+    """Make the session this thread's active one: Delta asks the thread for its session, and a new thread has none."""
+    with active(jvm_of(spark), spark._jsparkSession):
+        yield
 
 
 _LOSING_ROWS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
@@ -24,12 +22,12 @@ from lake.catalyst.null_extension import padded
 from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
 from lake.config.view_sources import query_text
 from lake.delta.file_changes import FEED_COLUMNS
-from lake.delta.tables import reason
 from lake.errors import ConfigError, DefinitionError
 from lake.relations.base import Relation
 from lake.relations.scoped import scope
 from lake.relations.stored import stored_of
 from lake.relations.tree import build
+from lake.spark.failures import SPARK_ERRORS, innermost
 from lake.spark.session import settings
 from lake.views.fingerprint import fingerprint
 from lake.views.query import view_frame
@@ -106,7 +104,7 @@ def define(
     with settings(spark, DEFINITION_SETTINGS):
         try:
             return _defined(Catalyst(spark), name, config, schemas, keys)
-        except (PySparkException, Py4JJavaError) as error:
+        except SPARK_ERRORS as error:
             raise _worded(name, config.view(name), config, error) from error
 
 
@@ -226,7 +224,7 @@ def _check_primary_keys(primary_keys: Mapping[str, Sequence[str]], schemas: Mapp
 
 
 def _worded(name: str, view: ViewConfig, config: Config, error: Exception) -> DefinitionError:
-    text = reason(error)
+    text = innermost(error)  # over placeholders: there are no rows to quote
     if "LAKEJOIN_PLACEHOLDER" in str(error):
         text = (
             "it asks for rows while it is being defined (count, collect, show, a pivot without its values): "

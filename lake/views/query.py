@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lake.catalyst import Catalyst
 from lake.config.models import Config, ViewConfig
 from lake.config.view_sources import one_query, query_text
 from lake.errors import ConfigError, DefinitionError
+from lake.spark.failures import SPARK_ERRORS
 
 
 def named(spark: SparkSession, name: str, config: Config) -> list[str]:
@@ -27,7 +27,7 @@ def named(spark: SparkSession, name: str, config: Config) -> list[str]:
     catalyst = Catalyst(spark)
     try:
         words = {n.lower() for n in catalyst.relation_names(catalyst.parse(one_query(query_text(view, config))))}
-    except (PySparkException, ValueError):  # `define` says what is wrong with it
+    except (ValueError, *SPARK_ERRORS):  # `define` says what is wrong with it
         return list(config.tables)
     return [n for n in known if n.lower() in words]
 

@@ -24,8 +24,7 @@ from lake.delta.log import Log
 from lake.delta.tables import Table, pin_at
 from lake.errors import LakeError, TargetError
 from lake.relations.lookup_cache import Cache
-from lake.spark.jvm.gateway import active, jvm_of
-from lake.spark.session import make_session, own_session
+from lake.spark.session import active_session, make_session, own_session
 from lake.views.definition import Definition, define
 from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
 from lake.views.query import named
@@ -98,6 +97,14 @@ class OpenViews:
     def shown(self, view: str) -> Samples:
         """How much of the view's rows may be shown."""
         return self.config.shown(view, self.bases_below(view))
+
+    def shown_of(self, view: str | None) -> Samples:
+        """How much may be shown of a view's rows; without a (known) view, no more than of the most protected one."""
+        if view in self.config.views:
+            return self.shown(str(view))
+        shown = Samples(self.config.samples)
+        hidden = any(table.sensitive for table in self.config.tables.values()) or any(v.sensitive for v in self.config.views.values())
+        return Samples("keys") if hidden and shown.how == "rows" else shown
 
     def definition_key(self, view: str) -> tuple[str, ...]:
         """The key that the view's definition has, whether it is built or not; none where a column of it is not among the query's."""
@@ -217,5 +224,5 @@ class OpenViews:
 @contextmanager
 def _locked(state: _View) -> Iterator[_View]:
     """A view's state under its lock; its session is the thread's own meanwhile, for Delta asks the thread (a new one has none)."""
-    with state.lock, active(jvm_of(state.spark), state.spark._jsparkSession):
+    with state.lock, active_session(state.spark):
         yield state

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -24,6 +22,7 @@ from lake.delta.log import Log
 from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, reason
 from lake.errors import ConfigError, TargetError
+from lake.spark.failures import SPARK_ERRORS
 from lake.spark.zset import WEIGHT
 from lake.views.definition import Definition
 
@@ -65,7 +64,7 @@ def open_log(spark: SparkSession, table: Table) -> Log | None:
     try:
         log = Log(spark, table.path, table.name)
         return log if log.exists else None
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         if "NOT_FOUND" in str(error) or "not found" in str(error).lower():
             return None
         raise TargetError(f"The table of view {table} can't be opened: {reason(error)}.") from error
@@ -82,7 +81,7 @@ def published(spark: SparkSession, table: Table) -> Published | None:
         return None
     try:
         pinned = log.head()
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         raise TargetError(f"The log of the table of view {table} can't be read: {reason(error)}.") from error
     if pinned.properties.get("lakejoin.view") != table.label:
         raise TargetError(
@@ -148,7 +147,7 @@ def seconds_of(timestamp: object) -> float:
 def _commit(log: Log, table: Table, number: int) -> Commit:
     try:
         return next(log.commits(number - 1, number))
-    except (StopIteration, PySparkException) as error:
+    except (StopIteration, *SPARK_ERRORS) as error:
         raise TargetError(
             f"Version {number} of the table of view {table} is no longer in its log, so what was published last can't be read. "
             f'Run "{table.anew}".'
@@ -202,7 +201,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
         builder = builder.clusterBy(*map(quoted, clustering))
     try:
         builder.execute()
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise TargetError(f"The table of view {table} can't be made: {reason(error)}.") from error
 
 
@@ -289,7 +288,7 @@ def deleted(pinned: Pinned, columns: Sequence[str]) -> DataFrame | None:
         rows = rows_of_feed(pinned, 0, [f"{quoted(name)} AS {quoted(name)}" for name in columns])
         gone = rows.where(F.col(WEIGHT) < 0).drop(WEIGHT)
         gone.isEmpty()  # its files may be gone
-    except (PySparkException, Py4JJavaError):
+    except SPARK_ERRORS:
         return None
     return gone
 
