@@ -100,23 +100,6 @@ def jvm_uses(tree: ast.AST) -> set[str]:
 PENDING = frozenset(
     [
         "refresh.edits",
-        "views.definition",
-        "views.registry",
-        "views.table",
-        "realtime.run",
-        "cli.scheduled_run",
-        "operations.verify",
-        "operations.maintenance",
-        "relations.scoped",
-        "relations.additive",
-        "relations.tree",
-        "relations.keyed",
-        "relations.reading",
-        "relations.linear",
-        "relations.joins",
-        "relations.lookup_cache",
-        "relations.stored",
-        "cli.class_archive",
     ]
 )
 """Files that still reach into the JVM: the list only gets shorter."""

@@ -1,16 +1,21 @@
-"""How much of a row may be shown: nothing, its key, or all of it; what is sensitive only as a hash. No Spark.
+"""How much of a row may be shown: nothing, its key, or all of it; what is sensitive only as a keyed hash. No Spark.
 
 `samples: off | keys | rows` rules every output: results, pages, reports, errors, logs.
 """
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import re
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+_HASH_KEY = secrets.token_bytes(32)
+"""Of this process, and never stored: without it nobody can find a value by hashing guesses (decision 28)."""
+_HASH_DIGITS = 24
+"""96 bits in hexadecimal: no two values of a table are expected to collide."""
 _OF_DATA = re.compile(r"SQLSTATE: (?:22|23|38|39|P0)\w{3}")
 
 
@@ -60,4 +65,4 @@ class Samples:
     def _value(self, name: str, value: Any) -> Any:
         if value is None or name.lower() not in self._hidden:
             return value
-        return f"#{hashlib.sha256(str(value).encode()).hexdigest()[:12]}"
+        return f"#{hmac.digest(_HASH_KEY, str(value).encode(), 'sha256').hex()[:_HASH_DIGITS]}"

@@ -58,10 +58,10 @@ _DEFAULTS = {
 
 def make_session(settings: Mapping[str, str]) -> SparkSession:
     """A session with Delta, with the given settings over those of spark-submit, and these over Lakejoin's defaults."""
-    builder = SparkSession.builder
+    builder, started_here = SparkSession.builder, SparkContext._active_spark_context is None
     submitted, named = _submitted(), bool({"spark.jars.packages", "spark.jars"} & settings.keys())
-    resolved = jars() if submitted or named or SparkContext._active_spark_context is not None else at_first_use()
-    written = {} if submitted or SparkContext._active_spark_context is not None else {WRITTEN: session_of(settings)}
+    resolved = at_first_use() if started_here and not submitted and not named else jars()
+    written = {WRITTEN: session_of(settings)} if started_here and not submitted else {}
     here = [] if submitted else class_path(resolved, spark_home())
     asked, logs = settings.get(_JAVA_OPTIONS, ""), f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
     options = [_from_archive(asked) if here else "", java_options(settings), logs, asked]
@@ -73,7 +73,10 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     for key, value in {**_DEFAULTS, **settings, **written}.items():
         builder = builder.config(key, value)
     if submitted:  # its JVM runs already, with its class path and its way of logging
-        return builder.config("spark.log.level", settings.get("spark.log.level", "ERROR")).getOrCreate()
+        session = builder.config("spark.log.level", settings.get("spark.log.level", "ERROR")).getOrCreate()
+        if started_here:
+            _install_local_files(session)
+        return session
     if resolved:
         if not here or not settings.get("spark.master", "local").startswith("local"):  # executors elsewhere have no class path of ours
             builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
@@ -82,7 +85,14 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     session = builder.getOrCreate()
     if (session.sparkContext.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         session.sparkContext.pythonExec = sys.executable  # a user's functions find the packages that they find here; else: PATH's python3
+    if started_here:
+        _install_local_files(session)
     return session
+
+
+def _install_local_files(session: SparkSession) -> None:
+    """Write local files without a process for each (decision 23). It applies to the whole JVM: never in one that the caller started."""
+    jvm_of(session).own("LocalFiles").install(session.sparkContext._jsc.hadoopConfiguration())
 
 
 def java_options(settings: Mapping[str, str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import uuid
 from datetime import date, datetime
@@ -158,3 +160,32 @@ def test_another_way_to_local_files_that_somebody_chose_stays(own: SparkSession)
     conf.set("fs.file.impl.disable.cache", "true")
     jvm.own("LocalFiles").install(conf)
     assert jvm.org.apache.hadoop.fs.FileSystem.get(local, conf).getClass().getName() == "org.apache.hadoop.fs.RawLocalFileSystem"
+
+
+_SESSION_OF_THE_USER = """
+import sys
+from pyspark.sql import SparkSession
+from lake import open_lake
+from lake.spark.preflight import jars
+
+spark = SparkSession.builder.master("local[1]").config("spark.jars", ",".join(jars())).config("spark.ui.enabled", "false")
+spark = spark.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+spark = spark.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog").getOrCreate()
+
+def local_files():
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    found = spark._jvm.org.apache.hadoop.fs.FileSystem.get(spark._jvm.java.net.URI.create("file:///"), conf)
+    return found.getRaw().getClass().getName(), conf.get("fs.file.impl")
+
+before = local_files()
+spark.range(3).write.format("delta").save(sys.argv[1] + "/a")
+lake = open_lake({"root": sys.argv[1], "tables": {"a": {"path": "a"}}, "views": {"v": {"query": "SELECT id FROM a"}}}, spark=spark)
+assert lake.refresh("v").rows_inserted == 3
+assert local_files() == before, (before, local_files())
+assert before[0].startswith("org.apache.hadoop."), before
+"""
+
+
+def test_the_file_system_of_a_session_of_the_user_stays_as_it_is(tmp_path: Any) -> None:
+    ended = subprocess.run([sys.executable, "-c", _SESSION_OF_THE_USER, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]

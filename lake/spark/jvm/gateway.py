@@ -94,7 +94,6 @@ def jvm_of(spark: SparkSession) -> Any:
             setattr(names, name, getattr(names, name))
         _jvms[names] = Jvm(names)
         _jvms[names].own("Answers").hasten(spark.sparkContext._gateway.java_gateway_server)  # type: ignore[union-attr]
-        _jvms[names].own("LocalFiles").install(spark.sparkContext._jsc.hadoopConfiguration())
     return _jvms[names]
 
 
