@@ -1,4 +1,4 @@
-"""What a refresh is about at each moment, noted where somebody asks for a profile of it (lake/spark/profile.py); else for nothing."""
+"""Records which phase a refresh is in, if a profile was asked for (lake/spark/profile.py); otherwise it costs nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PHASES: tuple[Name, ...] = get_args(Name)
 
 @dataclass
 class Phases:
-    """Which phase from when to when (by `clock`: seconds since 1970). A phase within another one is taken out of it."""
+    """The spans of the phases (by `clock`: seconds since 1970). The time of a nested phase does not count for the outer one."""
 
     clock: Callable[[], float] = time.time
     spans: list[tuple[Name, float, float]] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Phases:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note the phases of what is done within, in this thread."""
+        """Record the phases of the work within, in this thread."""
         token = _noting.set(self)
         try:
             yield

@@ -1,4 +1,4 @@
-"""published + heads → a refresh. Pure: it runs no Spark job on rows, and what it decides can be shown before it is done."""
+"""Plans a refresh from the published stamp and the newest versions. Pure: it runs no Spark job, so a plan can be shown first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mode = Literal["none", "build", "copy", "incremental", "recompute"]
 
 @dataclass(frozen=True)
 class RefreshPlan:
-    """What a refresh will do: from which snapshot to which, how, and why it is not incremental where it is not."""
+    """What a refresh will do: from which snapshot to which, in which mode, and why it is not incremental if it is not."""
 
     view: str
     mode: Mode
@@ -59,7 +59,7 @@ def plan(
 
 
 def nothing_new(published: Stamp) -> RefreshPlan:
-    """The plan for a view that is as new as its sources."""
+    """The plan for a view whose sources have no new version."""
     return RefreshPlan(published.view, "none", published.snapshot, published.snapshot, "no source has a new version")
 
 

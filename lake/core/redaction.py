@@ -1,6 +1,6 @@
-"""How much of a row may be shown: nothing, its key, or all of it; what is sensitive only as a keyed hash. No Spark.
+"""Decides how much of a row is shown: nothing, its key, or all columns; sensitive columns only as a keyed hash. No Spark.
 
-`samples: off | keys | rows` rules every output: results, pages, reports, errors, logs.
+`samples: off | keys | rows` applies to every output: results, pages, reports, errors, logs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Samples:
         return re.sub(r"(?<!\w)'[^']*'|\"[^\"]*\"", lambda found: found[0] if found[0][1:-1] in words else "'...'", message)
 
     def aggregate(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether a number that sums rows up may be shown, by the arguments of what is asked, which name its columns."""
+        """Whether an aggregate may be shown, by the arguments of its expectation, which name columns."""
         named = {str(name).lower() for value in arguments.values() for name in (value if isinstance(value, list | tuple) else [value])}
         return self.how != "off" and not self._hidden & named
 

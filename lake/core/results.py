@@ -1,4 +1,4 @@
-"""What the verbs answer: small frozen records, each with `to_json` for machines. No Spark."""
+"""The results of the verbs: small frozen records, each with `to_json` for machines. No Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Phase:
 @dataclass(frozen=True)
 class Profile:
     """One refresh, or several. `rules_seconds`: of analysing and optimising plans (within the phases); `code_seconds`: of compiling
-    generated code, so many `classes`. No JVM, no metrics: only the phases have seconds then."""
+    generated code, of this many `classes`. Without a JVM there are no metrics: only the phases have seconds."""
 
     phases: tuple[Phase, ...]
     rules_seconds: float = 0.0
@@ -69,7 +69,7 @@ class RefreshResult:
 
 @dataclass(frozen=True)
 class ViewOutcome:
-    """What came of one view in a run: `done`, `failed`, or `skipped` as a view that it reads failed.
+    """The outcome of one view in a run: `done`, `failed`, or `skipped` as a view that it reads failed.
 
     `since`: the base tables' versions that it answered for before the run's first try, `until`: those that it answers for now; `moved`:
     this run, at one of its tries, has brought it from the one to the other; `exit_code`: what a command for it alone would end with;

@@ -1,6 +1,6 @@
 """Versions, snapshots and intervals: immutable, no Spark.
 
-A **version** is a Delta commit number of one table, kept with the table's id, since a table dropped and made again starts
+A **version** is a Delta commit number of one table, stored with the table's id, since a table that is dropped and re-created starts
 over at version 0. A **snapshot** is a vector of versions, one a source table. An **interval** (since, until] is a pair of
 them, exclusive and inclusive.
 """
@@ -52,7 +52,7 @@ class Snapshot(Mapping[str, int]):
         return ", ".join(f"{table}@{number}" for table, number in sorted(self.items()))
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """`{table: {"id": table id, "version": number, "mark": digest}}`, as the stamp keeps it."""
+        """`{table: {"id": table id, "version": number, "mark": digest}}`, as the stamp stores it."""
         versions = sorted(self.versions.items())
         return {table: {"id": v.table_id, "version": v.number} | ({"mark": v.mark} if v.mark else {}) for table, v in versions}
 

@@ -1,6 +1,6 @@
-"""The stamp: all that Lakejoin remembers of a view, kept in the metadata of the commit that published its rows.
+"""The stamp: the only state of a view, stored in the metadata of the commit that published its rows.
 
-It holds the snapshot that the rows answer for, the refresh's number and run id, the version of the view's table that the
+It contains the snapshot that the rows were computed from, the refresh's number and run id, the version of the view's table that the
 refresh was planned on, and the definition's fingerprint. Under 2 KB, whatever the tables' size. No Spark.
 """
 
@@ -19,7 +19,7 @@ FORMAT = 1
 @dataclass(frozen=True)
 class Stamp:
     """`base`: the version of the view's table on which the refresh was planned, -1 for its first. `base_snapshot`: where the view reads
-    other views, the base tables' versions that it answers for through them. `started`: when the refresh began, in seconds since 1970.
+    other views, the versions of the base tables that those were built from. `started`: when the refresh began, in seconds since 1970.
     `lookups`, on the real-time path: by source, keys whose rows its cache had, and keys looked up in the table."""
 
     view: str
@@ -35,11 +35,11 @@ class Stamp:
 
     @property
     def answers_for(self) -> Snapshot:
-        """The base tables' versions that the rows answer for."""
+        """The versions of the base tables that the rows were built from."""
         return self.snapshot if self.base_snapshot is None else self.base_snapshot
 
     def to_json(self) -> str:
-        """The text that goes into the commit."""
+        """The text that the commit stores."""
         body: dict[str, object] = {
             "format": FORMAT,
             "view": self.view,
