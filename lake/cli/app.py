@@ -53,7 +53,6 @@ def _options(
     ),
     env: Annotated[str | None, typer.Option("--env", "-e", help="An environment of the configuration.", envvar="LAKEJOIN_ENV")] = None,
     run: Annotated[str | None, typer.Option("--run", help="A scheduler's run: the answer is kept under its name, in `runs:`.")] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error, beside the message.")] = False,
     log_format: Annotated[str, typer.Option("--log-format", help="Logs on standard error: none, text or json.")] = "none",
     debug: Annotated[bool, typer.Option("--debug", help="Also show the stack trace of an error.")] = False,
     version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")] = False,
