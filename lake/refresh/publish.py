@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from lake.core.phases import phase
 from lake.core.sql import quoted
@@ -27,6 +27,7 @@ from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.spark.key_ranges import Ranges
 from lake.spark.session import settings
+from lake.spark.types import allows_null, is_nested
 from lake.views.definition import Definition
 from lake.views.table import app_id, schema
 
@@ -124,9 +125,9 @@ def same_schema(definition: Definition, held: StructType) -> bool:
     return _shape(schema(definition)) == _shape(held)
 
 
-def _shape(columns: StructType) -> list[tuple[str, str, object]]:
-    """Names and types; an overwrite of the schema lets nested values be NULL, and one of earlier releases took lengths of CHARs over."""
-    return [(f.name, f.dataType.simpleString(), f.metadata.get(CHAR_TYPE)) for f in columns.fields]
+def _shape(columns: StructType) -> list[tuple[str, str, bool, object]]:
+    """Names, types, and whether nested values may be NULL. Earlier releases kept NOT NULL of nested fields, and lengths of CHARs."""
+    return [(f.name, f.dataType.simpleString(), allows_null(f.dataType), f.metadata.get(CHAR_TYPE)) for f in columns.fields]
 
 
 def _refuse_lost(target: Target, stamp: Stamp, lost: bool) -> None:
@@ -176,8 +177,8 @@ def _settings(spark: SparkSession, stamp: Stamp) -> dict[str, str]:
 
 
 def _write(target: Target, rows: DataFrame, by: Sequence[str], replace: bool) -> None:
-    names = schema(target.definition).names
-    rows = rows.select(*[F.col(quoted(n)).alias(n, metadata={}) for n in names])  # else lengths of VARCHARs become the table's
+    columns = schema(target.definition)
+    rows = rows.select(*map(_as_stored, columns.fields))
     if by:
         rows = rows.sortWithinPartitions(*[F.col(quoted(n)) for n in by])
     writer = rows.write.format("delta").mode("overwrite" if replace else "append")
@@ -187,3 +188,9 @@ def _write(target: Target, rows: DataFrame, by: Sequence[str], replace: bool) ->
         writer.save(target.table.path)
     else:
         writer.saveAsTable(str(target.table.name))
+
+
+def _as_stored(field: StructField) -> Column:
+    """A column by its type in the table: without this, lengths of VARCHARs and metadata of nested fields would become the table's."""
+    column = F.col(quoted(field.name))
+    return (column.cast(field.dataType) if is_nested(field.dataType) else column).alias(field.name, metadata={})

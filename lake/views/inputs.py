@@ -21,6 +21,7 @@ from lake.core.snapshots import Snapshot, Version
 from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, pin_at
 from lake.errors import ConfigError, DefinitionError, SourceError
+from lake.spark.types import nullable
 from lake.views.table import KEY, Published, published
 
 Chooser = Callable[[Mapping[str, Pinned]], Mapping[str, int]]
@@ -39,10 +40,11 @@ class Inputs:
 
     @property
     def schemas(self) -> dict[str, T.StructType]:
-        """The columns that a query sees of each: of a view those that are not hidden. All may be NULL, so that a query is the same one
-        after NOT NULL was dropped from a table."""
-        seen = {t: [f for f in p.schema.fields if not f.name.startswith(HIDDEN_PREFIX)] for t, p in self.pins.items()}
-        return {t: T.StructType([T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]) for t, fields in seen.items()}
+        """The columns that a query sees of each table: of a view, those that are not hidden.
+
+        All may be NULL, at every level, so that a query stays the same when NOT NULL is dropped from a table.
+        """
+        return {t: T.StructType([_seen(f) for f in p.schema.fields if not f.name.startswith(HIDDEN_PREFIX)]) for t, p in self.pins.items()}
 
     @property
     def primary_keys(self) -> dict[str, tuple[str, ...]]:
@@ -188,3 +190,7 @@ def check_named(until: Mapping[str, int], tables: Sequence[str], what: str = "un
     if unknown:
         raise ConfigError(f"`{what}` names {unknown[0]!r}, which the view does not read. It reads: {', '.join(tables)}.")
     return {t: int(v) for t, v in until.items()}
+
+
+def _seen(field: T.StructField) -> T.StructField:
+    return T.StructField(field.name, nullable(field.dataType), True, field.metadata)

@@ -23,6 +23,7 @@ from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, reason
 from lake.errors import ConfigError, TargetError
 from lake.spark.failures import SPARK_ERRORS
+from lake.spark.types import nullable
 from lake.spark.zset import WEIGHT
 from lake.views.definition import Definition
 
@@ -164,8 +165,8 @@ def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
 
 
 def schema(definition: Definition) -> T.StructType:
-    """The table's columns: the query's, then the hidden ones; all nullable."""
-    columns = [T.StructField(c.name, c.data_type, True) for c in definition.table_columns]
+    """The table's columns: the query's, then the hidden ones; all nullable, at every level."""
+    columns = [T.StructField(c.name, nullable(c.data_type), True) for c in definition.table_columns]
     return T.StructType(columns)
 
 
