@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
 
 from lake.cli import console
@@ -100,7 +99,7 @@ def answering(context: typer.Context) -> Iterator[Answer]:
         if context.obj.run is not None:  # what started the run looks for a line of ours
             console.errors.print(f"lakejoin: {error.message}", markup=False)
         raise
-    except (typer.Exit, typer.Abort, click.ClickException):
+    except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt as error:
         console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)

@@ -1,19 +1,22 @@
-"""A scheduled run: several views, in one application, to one snapshot that is decided once.
+"""Refreshes several views in one application to one snapshot, which the first attempt of a scheduled run chooses.
 
-    pinned (at the first try, put-if-absent) → each view refreshed, after those that it reads → checked → told
+    pin (first attempt, put-if-absent) → refresh each view after the views that it reads → check → report
 
-A try that follows another one finds the same pin, so that it ends where the first would have; a view that is there already is left alone.
-One view's failure stops those that read it, and no others. What came of each is kept under the run's name, beside the views, where a
-scheduler reads it without Spark.
+A later attempt finds the same pin, so it ends at the same snapshot; a view that is already there is not refreshed. If a view fails, the
+views that read it are skipped, and no others. The results are stored under the run's name, beside the views, where a scheduler reads them
+without Spark.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from lake.config.models import run_file
@@ -22,42 +25,86 @@ from lake.core.results import RunResult, ViewOutcome
 from lake.core.stamp import Stamp
 from lake.delta.sidecar import Folder
 from lake.delta.tables import pin_at
-from lake.errors import ExpiredError, SourceError, TargetError
+from lake.errors import ConcurrencyError, ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
 from lake.refresh.run import result_of
-from lake.spark.failures import SPARK_ERRORS, as_lake_error, passing, safely
+from lake.spark.failures import as_lake_error, innermost, passing, safely
 from lake.views.inputs import Until, check_named, ends, in_order, versions_at
 
 Checker = Callable[[Lakehouse, str], tuple[Mapping[str, Any], ...]]
 
 
+_WRITTEN_WITHIN = 60
+"""Seconds in which a writer that lives has written its pin, which is one small file."""
+
+
 class Run:
-    """What is kept of one run: `<name>.pin.json`, made once, and `<name>.json`, what came of it as far as it went."""
+    """The files of one run: `<name>.pin.json`, the snapshot that is written once, and `<name>.json`, the results so far."""
 
     def __init__(self, lake: Lakehouse, name: str) -> None:
         self.name = run_file(name)
         self._folder = Folder(lake.spark, lake.config.runs_path)
 
     def pinned(self, choose: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """What was chosen at the run's first try that lived to write it down."""
-        name = f"{self.name}.pin.json"
-        kept = self._kept(name)
-        if kept is None:
-            text = json.dumps(choose())
-            if not self._folder.create(name, text) and self._kept(name) is None:
-                self._folder.replace(name, text)  # a try was killed as it wrote
-            kept = self._kept(name)
-            assert kept is not None
-        return kept
+        """The pin of the run; chosen and written if no attempt has written one.
 
-    def _kept(self, name: str) -> dict[str, Any] | None:
-        with suppress(ValueError, *SPARK_ERRORS):  # none there, or half of one
-            return dict(json.loads(self._folder.read(name)))
-        return None
+        Only a missing file means that there is no pin. A file that can't be read is an error, since another attempt may have refreshed
+        views to the snapshot in it. There is one exception: a file that is empty or ends in the middle of its JSON, and was not written to
+        for a minute. It was never complete, and its writer was killed: a pin is one small write. That writer had refreshed nothing, since
+        an attempt reads its pin back before it refreshes. Such a file is replaced.
+
+        Raises ConcurrencyError if another attempt may be writing the file, and SourceError if it can't be read.
+        """
+        name = f"{self.name}.pin.json"
+        text = self._read(name)
+        if text is None:
+            if self._folder.create(name, json.dumps(choose())):
+                return self._whole(name)
+            text = self._read(name)  # another attempt was first
+        if text is not None and _is_torn(text):
+            if time.time() - self._folder.written(name) < _WRITTEN_WITHIN:
+                place = f"{self._folder.path}/{name}"
+                raise ConcurrencyError(f"{place} is incomplete: another attempt of this run may be writing it. Retry in a minute.")
+            self._folder.replace(name, json.dumps(choose()))
+        return self._whole(name)
 
     def tell(self, answer: Any) -> None:
-        """Keep what the run has come to so far."""
+        """Store the results of the run so far."""
         self._folder.replace(f"{self.name}.json", json.dumps({"told": datetime.now(UTC).isoformat(), "answer": answer}, default=str))
+
+    def _whole(self, name: str) -> dict[str, Any]:
+        """The pin in the file. Raises SourceError if the file has none."""
+        text = self._read(name)
+        try:
+            return dict(json.loads(text or ""))
+        except ValueError as error:
+            raise self._unreadable(name, "it is no pin of a run") from error
+
+    def _read(self, name: str) -> str | None:
+        """The text of a file, None if there is no such file. Raises SourceError if it can't be read."""
+        try:
+            if not self._folder.written(name):
+                return None
+            try:
+                return self._folder.read(name)
+            except ValueError:  # it does not match its checksum, which only local files have: half-written, or damaged
+                text = Path(re.sub(r"^file:/*", "/", self._folder.path), name).read_text(encoding="utf-8")
+                if not _is_torn(text):
+                    raise
+                return text
+        except Exception as error:
+            raise self._unreadable(name, innermost(error)) from error
+
+    def _unreadable(self, name: str, reason: str) -> SourceError:
+        return SourceError(
+            f"{self._folder.path}/{name}, which holds the snapshot of this run, can't be read ({reason}). Retry; or delete the file, "
+            f"and the next attempt chooses a new snapshot."
+        )
+
+
+def _is_torn(text: str) -> bool:
+    """Whether a text is the start of a JSON object, but not all of it (a pin has no braces in its names)."""
+    return not text or (text.startswith("{") and text.count("{") > text.count("}"))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 import lake.lakehouse as lakehouse
@@ -19,7 +20,8 @@ from lake.cli.app import app
 from lake.cli.scheduled_run import GroupRefresh, Run
 from lake.core.results import RunResult, ViewOutcome
 from lake.delta.log import Log
-from lake.errors import ConcurrencyError, ConfigError
+from lake.delta.sidecar import Folder
+from lake.errors import ConcurrencyError, ConfigError, SourceError
 from lake.quality.after_refresh import check_after_refresh
 from tests.lakes import TestLake, multiset
 
@@ -88,8 +90,30 @@ def test_a_pin_that_was_half_written_is_written_again(group: TestLake, text: str
     file.parent.mkdir(parents=True)
     file.write_text(text)
     (file.parent / ".killed.pin.json.crc").write_bytes(b"crc\0\0\0\x02\0\0\0\0\0")  # and so was its checksum
+    with pytest.raises(ConcurrencyError, match=r"killed.pin.json is incomplete.*Retry"):  # its writer may still live
+        refreshed(group, "killed", "bv")
+    assert file.read_text() == text
+    os.utime(file, (file.stat().st_mtime - 120,) * 2)
     assert by_view(refreshed(group, "killed", "bv"))["bv"].until == {"b": 0}
     assert json.loads(file.read_text())["until"] == {"b": 0}
+
+
+def test_a_pin_that_cannot_be_read_is_an_error_and_stays(group: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read error is not absence: another attempt may have refreshed views to the snapshot in the file."""
+    run = Run(group.open, "first")
+    run.pinned(lambda: {"until": {"a": 0, "b": 0}, "before": {}})
+    file = Path(group.open.config.runs_path, "first.pin.json")
+    whole = file.read_text()
+    file.write_text('{"until": {"a": 0, "b": 0}, "before": {}}x')  # damaged, not half-written; its checksum does not match either
+    os.utime(file, (0, 1_000_000_000))
+    with pytest.raises(SourceError, match=r"first.pin.json.*can't be read .*Retry; or delete the file"):
+        refreshed(group, "first", "bv")
+    file.write_text(whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "read", lambda *_: (_ for _ in ()).throw(PySparkException("connection reset")))
+        with pytest.raises(SourceError, match=r"connection reset.*Retry"):
+            run.pinned(lambda: pytest.fail("chosen again"))
+    assert run.pinned(lambda: pytest.fail("chosen again"))["until"] == {"a": 0, "b": 0}
 
 
 def test_an_interval_older_than_what_is_published_changes_nothing_and_says_so(group: TestLake) -> None:
