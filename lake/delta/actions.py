@@ -21,8 +21,8 @@ _Z85 = str.maketrans(
 
 @dataclass(frozen=True)
 class FileAction:
-    """A data file that a commit added or removed. `body`: what the log says of it, without statistics; `vector`: the id of its deletion
-    vector, empty where it has none; `rows`: how many it had, None where it has no statistics."""
+    """A data file that a commit added or removed. `body`: its record in the log, without statistics; `vector`: the id of its deletion
+    vector, empty if it has none; `rows`: its number of rows, None without statistics."""
 
     added: bool
     body: dict[str, Any]
@@ -48,7 +48,7 @@ class FileAction:
 
     @property
     def stored(self) -> list[str]:
-        """The names of the files that hold it and its deletion vector, without folders; none of those that lie outside the table."""
+        """The names, without folders, of the files that store it and its deletion vector, if they are in the table's folder."""
         found = self.body.get("deletionVector") or {}
         names = [] if urlparse(self.path).scheme or self.path.startswith("/") else [unquote(self.path)]
         if found.get("storageType") == "u":  # its file's name is a UUID in Z85, of 20 characters, after any folder's name
@@ -58,15 +58,14 @@ class FileAction:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is that was added or removed: the file with these rows deleted."""
+        """What identifies it: its path and its deletion vector."""
         return self.path, self.vector
 
 
 @dataclass(frozen=True)
 class Commit:
-    """What one commit did, as far as Lakejoin asks. `files`: those that change data; `rearranged`: those of OPTIMIZE and its like, which
-    don't; `change_files`: bytes, by path, of the files that it wrote for the change data feed alone; `metadata`: the table's, where it set
-    them."""
+    """What one commit did, as far as Lakejoin needs it. `files`: those that change data; `rearranged`: those that do not, of OPTIMIZE for
+    example; `change_files`: bytes, by path, of its change data feed files; `metadata`: the table's, if it set them."""
 
     number: int
     timestamp: int
@@ -79,7 +78,7 @@ class Commit:
 
     @property
     def time(self) -> datetime:
-        """When it was made."""
+        """When it was committed."""
         return datetime.fromtimestamp(self.timestamp / 1000, UTC)
 
     @property
@@ -88,12 +87,12 @@ class Commit:
 
     @property
     def table_id(self) -> str | None:
-        """The table's id, where it set its metadata."""
+        """The table's id, if the commit set the metadata."""
         return None if self.metadata is None else str(self.metadata["id"])
 
     @property
     def feed(self) -> list[str]:
-        """The names of the files that its change feed is read from: those written for it alone, else its data files."""
+        """The names of the files that the change data feed reads: its change files, or else its data files."""
         return [path.rpartition("/")[2] for path in self.change_files] or [name for file in self.files for name in file.stored]
 
 
@@ -121,7 +120,7 @@ def commit_of(number: int, actions: Iterable[dict[str, dict[str, Any]]]) -> Comm
 
 
 def file_action(body: Mapping[str, Any], added: bool = True) -> FileAction:
-    """What the log says of a file."""
+    """The record of a file, from its JSON in the log."""
     file = FileAction(added, {k: v for k, v in body.items() if k != "stats"})
     rows = json.loads(body.get("stats") or "{}").get("numRecords")
     return file if rows is None else replace(file, rows=int(rows) - file.deleted)

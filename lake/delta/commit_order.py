@@ -1,4 +1,4 @@
-"""The commits of several tables, in the order of their times: how real-time batches and backfills go from snapshot to snapshot."""
+"""The commits of several tables in the order of their times, from which real-time batches and backfills choose their snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lake.delta.pinned import Pinned
 from lake.delta.tables import expired
 
 _ROW = 64
-"""Bytes that a row takes in a data file, where nothing else is known of it."""
+"""The assumed bytes per row of a data file without statistics."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class SourceCommit:
 def in_order(tables: Mapping[str, Pinned], since: Mapping[str, int]) -> Iterator[SourceCommit]:
     """The commits of the tables after `since`, up to their pinned versions, oldest first; of each table in its own order.
 
-    Raises ExpiredError where one is no longer there.
+    Raises ExpiredError if one is no longer in the log.
     """
     return merge(*[_backlog(source, pinned, since[source]) for source, pinned in tables.items()], key=lambda commit: commit.committed)
 
 
 def _backlog(source: str, head: Pinned, since: int) -> Iterator[SourceCommit]:
-    """The commits of a source after `since`, oldest first; times never fall, as clocks may."""
+    """The commits of a source after `since`, oldest first; their times never decrease, even if a clock was set back."""
     newest = 0.0
     for commit in _commits(source, head, since):
         newest = max(newest, commit.timestamp / 1000)
@@ -54,7 +54,7 @@ def _commits(source: str, head: Pinned, since: int) -> Iterator[Commit]:
 
 
 def _changed(commit: Commit) -> tuple[int, int]:
-    """Rows and files that a commit changed: of its change files by their size, else of data files by their statistics (or their size)."""
+    """Rows and files that a commit changed: by the size of its change files, else by the statistics (or size) of its data files."""
     if commit.change_files:
         return sum(max(1, size // _ROW) for size in commit.change_files.values()), len(commit.change_files)
     by_path: dict[str, list[int]] = {}

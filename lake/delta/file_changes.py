@@ -1,7 +1,7 @@
-"""What the commits of an interval did to a table's data files, net, and the rows that came and went with them.
+"""The net changes of an interval's commits to a table's data files, and the inserted and deleted rows that follow from them.
 
-A file that came holds rows that came, one that went rows that went. Of a file that stayed under another deletion vector, only the
-rows count that one of the two vectors marks and the other does not. Each file is read once, however many commits touched it.
+An added file contains inserted rows, a removed file deleted rows. If only the deletion vector of a file changed, the rows count that one
+of the two vectors marks and the other does not. Each file is read once, however many commits changed it.
 
 Law: rows(until) = rows(since) + rows(moved), as multisets. Files of commits that change no data (OPTIMIZE) are left out.
 """
@@ -27,20 +27,20 @@ Body = dict[str, Any]
 
 _READER = "org.apache.spark.sql.delta.commands.cdc.CDCReader"
 FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
-"""What Delta adds to the rows of a change feed; no table with a feed has columns so named."""
+"""The columns that Delta adds to the rows of a change feed; no table with a feed has columns of these names."""
 _WEIGHT = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {zset.WEIGHT}"
 _DESCRIBED = frozenset({"size", "partitionValues"})
-"""What the log may leave out of a file that is removed, and reading it needs."""
+"""What reading a removed file needs, and its record in the log may lack."""
 _UNREADABLE = 1 << 60
 _OPENING = 1 << 20
-"""What opening a file costs, in bytes read."""
+"""The cost of opening a file, in bytes read."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Files that came, files that went, and (before, after) of files that stayed under another deletion vector.
+    """Added files, removed files, and (before, after) of files whose deletion vector changed.
 
-    `feed_bytes`: what the change data feed of the same commits reads; `redefined`: whether one of them changed the table's metadata;
+    `feed_bytes`: the cost of the same commits' change data feed; `redefined`: whether one of them changed the table's metadata;
     `commits`: how many of them changed rows.
     """
 
@@ -58,14 +58,14 @@ class Moved:
 
     @property
     def rows(self) -> int:
-        """How many rows came and went at the least, by the log; 0 where a file went whole, whose rows may have come again in another."""
+        """A lower bound of inserted and deleted rows, from the log; 0 if a file was removed, whose rows may be in another one now."""
         if self.went:
             return 0
         return sum(file.rows or 0 for file in self.came) + sum(abs(after.deleted - before.deleted) for before, after in self.marked)
 
     @property
     def bytes(self) -> int:
-        """What reading the files costs."""
+        """The cost of reading the files."""
         return _cost(file.bytes for file in self._touched)
 
     @property
@@ -82,8 +82,8 @@ NOTHING = Moved((), (), (), feed_bytes=0, redefined=False, commits=0)
 
 
 def moved(pinned: Pinned, since: int) -> Moved:
-    """What the commits since+1..(the pinned version) did. Raises where one is no longer in the log."""
-    balance = Counter[tuple[str, str]]()  # a file counts as often as it came: RESTORE adds again what OPTIMIZE, left out, took away
+    """What the commits since+1..(the pinned version) did. Raises if one is no longer in the log."""
+    balance = Counter[tuple[str, str]]()  # counts each addition: RESTORE adds again what OPTIMIZE, which is left out, removed
     actions: dict[tuple[tuple[str, str], bool], FileAction] = {}
     feed_bytes, redefined, commits = 0, False, 0
     for commit in pinned.commits(since):
@@ -114,21 +114,20 @@ def _without(files: Iterable[FileAction], paired: set[tuple[str, str]]) -> tuple
 
 
 def _described(
-    pinned: Pinned, since: int, actions: Mapping[tuple[tuple[str, str], bool], FileAction], gone: Sequence[tuple[str, str]]
+    pinned: Pinned, since: int, actions: Mapping[tuple[tuple[str, str], bool], FileAction], removed: Sequence[tuple[str, str]]
 ) -> list[FileAction]:
-    """The files that went, by their keys: what the log says of each where it was added, if the commit that removed it says no more than its
-    path."""
-    found = {key: actions[key, False] for key in gone}
+    """The removed files, by their keys: with the record of the commit that added it, if the removal names no more than the path."""
+    found = {key: actions[key, False] for key in removed}
     bare = {key for key, file in found.items() if not file.body.keys() >= _DESCRIBED}
     if bare:
         there = {file.key: file for file in pinned.log.at(since).data_files()}
         added = {key: actions.get((key, True)) or there.get(key) for key in bare}
         found |= {key: replace(file, added=False) for key, file in added.items() if file is not None}
-    return [found[key] for key in gone]
+    return [found[key] for key in removed]
 
 
 def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
-    """The rows that came (weight 1) and went (-1): SQL expressions `columns` of the table's columns, and `w`; not consolidated."""
+    """Inserted (weight 1) and deleted rows (-1): SQL expressions `columns` of the table's columns, and `w`; not consolidated."""
     if FEED_COLUMNS & {name.lower() for name in pinned.schema.names}:
         return _rows_of_whole_files(pinned, found, columns)
     log, scala = pinned.log, pinned.log.scala
@@ -137,19 +136,19 @@ def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
     specs: tuple[list[Java], list[Java]] = ([], [])
     for version, sides in enumerate(_versions(pinned, found)):
         for into, kind, files in zip(specs, ("add", "remove"), sides, strict=True):
-            into.append(spec(version, None, scala.seq([_action(log.jvm, kind, f) for f in files]), scala.none))
+            into.append(spec(version, None, scala.immutable(_actions(log.jvm, kind, files)), scala.none))
     arguments = (log.java, pinned.snapshot, False, log.spark._jsparkSession)
     parts = reader.getDeletedAndAddedRows(*[scala.seq(s) for s in specs], *arguments)
     frames = [_listed(log, part).selectExpr(*columns, _WEIGHT) for part in scala.list(parts)]
     if not frames:
-        return pinned.rows_of([]).selectExpr(*columns, f"1L AS {zset.WEIGHT}")
+        return pinned.rows_of(_actions(pinned.log.jvm, "add", [])).selectExpr(*columns, f"1L AS {zset.WEIGHT}")
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
 def rows_of_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
     """The same rows by the change data feed of the commits since+1..(the pinned version), none of which redefined the table; not net.
 
-    Delta's public reader would look up two more snapshots, and carry each row through the JVM's objects.
+    Delta's public reader would load two more snapshots and convert each row to JVM objects.
     """
     log, some, none = pinned.log, pinned.log.scala.some, pinned.log.scala.none
     interval = (since + 1, pinned.version.number)
@@ -174,13 +173,13 @@ def _rows_of_whole_files(pinned: Pinned, found: Moved, columns: Sequence[str]) -
 
 
 def _whole(pinned: Pinned, files: Sequence[FileAction]) -> DataFrame:
-    """The rows of files of which some may be there several times, or under several vectors."""
-    frames = [pinned.rows_of([_action(pinned.log.jvm, "add", file.body) for file in some]) for some in _apart(files)]
-    return reduce(lambda a, b: a.unionByName(b), frames) if frames else pinned.rows_of([])
+    """The rows of files, some of which may occur several times, or with several vectors."""
+    frames = [pinned.rows_of(_actions(pinned.log.jvm, "add", [file.body for file in some])) for some in _apart(files) or [[]]]
+    return reduce(lambda a, b: a.unionByName(b), frames)
 
 
 def _apart(files: Iterable[FileAction]) -> list[list[FileAction]]:
-    """The files in groups that have each path once at the most."""
+    """The files in groups in which no path occurs twice."""
     seen = Counter[str]()
     groups: list[list[FileAction]] = []
     for file in files:
@@ -192,18 +191,18 @@ def _apart(files: Iterable[FileAction]) -> list[list[FileAction]]:
 
 
 def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]]]:
-    """(files to add, files to remove) of made-up versions, such that Delta finds in them what came and what went: in each a path at most
-    once on a side, on both where only marked rows count.
+    """(files to add, files to remove) of invented versions from which Delta reads the changes: in each a path occurs once on a side,
+    and on both sides if only marked rows count.
 
-    Of a file added under a vector and removed without one, Delta reads the rows that the vector marks as deleted; the other way round as
-    inserted. With a vector on both sides it would read the file twice, even where nothing came back.
+    Of a file added with a vector and removed without one, Delta reads the rows that the vector marks as deleted; the other way round as
+    inserted. With a vector on both sides it would read the file twice, even if no row was restored.
     """
     versions: list[tuple[list[Body], list[Body]]] = [([], []), ([], [])]
     vectors = _Vectors(pinned)
     for before, after in found.marked:
         bare = {**after.body, "deletionVector": None, "extendedFileMetadata": True}
-        gone, again = vectors.differences(before, after)
-        for (added, removed), vector, flipped in ((versions[0], gone, False), (versions[1], again, True)):
+        deleted, restored = vectors.differences(before, after)
+        for (added, removed), vector, flipped in ((versions[0], deleted, False), (versions[1], restored, True)):
             if vector is not None:
                 with_vector = {**bare, "deletionVector": vector}
                 added.append(bare if flipped else with_vector)
@@ -215,7 +214,7 @@ def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]
 
 
 class _Vectors:
-    """Deletion vectors of one table's files, read from its storage where one is laid over another."""
+    """Deletion vectors of one table's files, read from its storage where two have to be compared."""
 
     def __init__(self, pinned: Pinned) -> None:
         self._jvm, self._log = pinned.log.jvm, pinned.log.java
@@ -226,17 +225,17 @@ class _Vectors:
         return self._delta.storage.dv.HadoopFileSystemDVStore(self._log.newDeltaHadoopConf())
 
     def differences(self, before: FileAction, after: FileAction) -> tuple[Body | None, Body | None]:
-        """Vectors as JSON: of the rows marked after and not before, and the other way round; None where there are none."""
+        """Vectors as JSON: of the rows marked only after, and of those marked only before; None if there are none."""
         if not before.vector or not after.vector:
             return after.body.get("deletionVector"), before.body.get("deletionVector")
         old, new = self._bitmap(before), self._bitmap(after)
-        gone = new.copy()
-        gone.diff(old)
+        deleted = new.copy()
+        deleted.diff(old)
         old.diff(new)
-        return self._inline(gone), self._inline(old)
+        return self._inline(deleted), self._inline(old)
 
     def _bitmap(self, file: FileAction) -> Java:
-        return self._store.read(_action(self._jvm, "add", file.body).deletionVector(), self._log.dataPath())
+        return self._store.read(_actions(self._jvm, "add", [file.body]).get(0).deletionVector(), self._log.dataPath())
 
     def _inline(self, bitmap: Java) -> Body | None:
         if bitmap.isEmpty():
@@ -251,15 +250,15 @@ class _Vectors:
         }
 
 
-def _action(jvm: Any, kind: str, body: Body) -> Java:
-    """An AddFile (`kind` add) or a RemoveFile (remove) of the same file."""
+def _actions(jvm: Any, kind: str, bodies: Iterable[Body]) -> Java:
+    """AddFile (`kind` add) or RemoveFile (remove) actions of some files, as a list in the JVM, by one call."""
     times = {"modificationTime": 0, "deletionTimestamp": 0, "dataChange": True}
-    return jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps({kind: {**times, **body}}))
+    return jvm.own_files.actions("\n".join(json.dumps({kind: {**times, **body}}) for body in bodies))
 
 
 def _feed_bytes(commit: Commit) -> int:
-    """What the change data feed reads of a commit: its change files if it has any, else the files that it added and removed, which it can't
-    where the log says no more than the path of one."""
+    """The cost of a commit's change data feed: its change files if it has any, else the files that it added and removed; these can't be
+    read if the log names no more than the path of one."""
     if commit.change_files:
         return _cost(commit.change_files.values())
     if not all(file.body.keys() >= _DESCRIBED for file in commit.files):

@@ -14,11 +14,11 @@ from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, expired, reason
 from lake.errors import SourceError
 
-_MEANT = 'If that is meant, run "lakejoin rebuild VIEW" for the views that read it.'
+_MEANT = 'If that is intended, run "lakejoin rebuild VIEW" for the views that read it.'
 
 
 def marked(snapshot: Snapshot, pins: Mapping[str, Pinned]) -> Snapshot:
-    """A snapshot of the pinned versions with the marks of their commits, as a stamp keeps it. Raises SourceError."""
+    """A snapshot of the pinned versions with the digests of their commits, as a stamp stores it. Raises SourceError."""
     return Snapshot({label: replace(v, mark=_mark(label, pins[label], v.number)) for label, v in snapshot.versions.items()})
 
 
@@ -30,17 +30,17 @@ def _mark(table: Table | str, pinned: Pinned, number: int) -> str:
 
 
 def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
-    """Raise SourceError where the log is not the one that was read before (trap 20).
+    """Raise SourceError if the log is not the one that was read before (trap 20).
 
-    CREATE OR REPLACE gives a new id while versions go on: an ordinary change, if its commit lies within the interval. A backup that was
-    put back has the same id; while it has not so many commits as were read, that is seen here, later by `check_history`.
+    CREATE OR REPLACE sets a new id and continues the version numbers: an ordinary change if its commit is in the interval. A restored
+    backup has the same id: it is found here as long as it has fewer commits than were read, and later by `check_history`.
     """
     here = pinned.version
     if here.table_id == since.table_id:
-        newest = here.number if here.number >= since.number else pinned.log.head().version.number  # as it is now: others may refresh, too
+        newest = here.number if here.number >= since.number else pinned.log.head().version.number  # not the pin: it may be old
         if newest < since.number:
             raise SourceError(
-                f"{table} was put back: version {since.number} was read of it, and its newest is {newest} now, under the same id. {_MEANT}"
+                f"{table} was restored from a backup: its version {since.number} was read, and its newest version is {newest} now. {_MEANT}"
             )
         return
     if here.number >= since.number:
@@ -51,31 +51,31 @@ def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
         if here.table_id in ids and _was(pinned, since):
             return
     raise SourceError(
-        f"{table} was replaced: version {since.number} was read of table id {since.table_id}, now it is version {here.number} of "
+        f"{table} was replaced: version {since.number} was read from table id {since.table_id}, now it is version {here.number} of "
         f"{here.table_id}. {_MEANT}"
     )
 
 
 def check_same(table: Table, pinned: Pinned, since: Version) -> None:
-    """Raise SourceError where the log is not the one that version `since` was read of, as far as can be told."""
+    """Raise SourceError if the log is not the one that version `since` was read from, by its id and its commits."""
     check_identity(table, pinned, since)
     check_history(table, pinned, since)
 
 
 def check_history(table: Table, pinned: Pinned, since: Version) -> None:
-    """Raise SourceError where the log's commit of the version that was read is another one: a backup was put back, or the folder is a copy,
-    and other commits came since."""
+    """Raise SourceError if the commit of the version that was read has changed: a backup was restored, or the folder is a copy, and got
+    commits of its own."""
     there = _mark(table, pinned, since.number) if since.mark else ""
     if there and there != since.mark:
         raise SourceError(
-            f"{table} has another history now (a backup put back, or a copy, with commits of its own): version {since.number} of it is not "
-            f"the commit that was read. {_MEANT}"
+            f"{table} has a different history now (it was restored from a backup, or is a copy, and has new commits): its version "
+            f"{since.number} is not the commit that was read. {_MEANT}"
         )
 
 
 def _was(pinned: Pinned, since: Version) -> bool:
-    """Whether the log's version of that number is of the same table, as far as it can still be read: a table made again may have
-    versions as high, one of which defines it anew."""
+    """Whether the log's version of that number belongs to the same table; true if it can no longer be read. A re-created table may have
+    as many versions."""
     with suppress(PySparkException, Py4JJavaError):
         return pinned.log.at(since.number).version.table_id == since.table_id
     return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -19,8 +19,10 @@ from lake.spark.jvm.gateway import Java, jvm_of
 from lake.spark.key_ranges import Ranges, statistics
 
 MOST_NAMES = 1_000
+_BATCH = 1_000
+"""How many files cross from the JVM in one call."""
 CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-"""Under which the metadata of a STRING column say that it is a CHAR or VARCHAR, which Spark then pads, or checks the length of."""
+"""The metadata key by which a STRING column is a CHAR (which Spark pads) or a VARCHAR (whose length it checks)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class Listing:
 
     @cached_property
     def checksum(self) -> Java | None:
-        """What this version's writer noted of the whole table beside the commit; without it the log has to be replayed, in Spark jobs."""
+        """The checksum that the version's writer stored beside the commit; without it the log is replayed, in Spark jobs."""
         found = self.snapshot.checksumOpt()
         return None if found.isEmpty() else found.get()
 
@@ -52,7 +54,7 @@ class Listing:
 
     @cached_property
     def rows(self) -> int | None:
-        """The number of rows, by the files' statistics; None where a file has none."""
+        """The number of rows, by the files' statistics; None if a file has none."""
         files = DataFrame(self.snapshot.allFiles().toDF(), self.spark)
         counted = "sum(get_json_object(stats, '$.numRecords')::bigint - coalesce(deletionVector.cardinality, 0))"
         found = files.selectExpr(f"IF(count(*) = count(stats), coalesce({counted}, 0), NULL)").head()
@@ -60,16 +62,17 @@ class Listing:
 
     @cached_property
     def few(self) -> bool:
+        """Whether the files are few enough to be listed in Python."""
         return self.number <= MOST_FILES
 
-    def among(self, schema: StructType, keys: Mapping[str, Ranges]) -> list[tuple[Java, int]]:
-        """(file, bytes) of those that may hold the keys."""
+    def among(self, schema: StructType, keys: Mapping[str, Ranges]) -> list[tuple[int, int]]:
+        """(place in the list, bytes) of the files that may contain the keys, by column."""
         fields = {f.name: f for f in schema.fields}
-        told = {physical_name(fields[n]): (fields[n].dataType, ranges) for n, ranges in keys.items() if not _is_padded(fields[n])}
+        by_physical = {physical_name(fields[n]): (fields[n].dataType, ranges) for n, ranges in keys.items() if not _is_padded(fields[n])}
         return [
-            (self._listed[0].get(i), size)
-            for i, (size, stats) in enumerate(self._files)
-            if all(ranges.may_be_in(statistics(stats, name, data_type)) for name, (data_type, ranges) in told.items())
+            (place, size)
+            for place, (size, stats) in enumerate(self._files)
+            if all(ranges.may_be_in(statistics(stats, name, data_type)) for name, (data_type, ranges) in by_physical.items())
         ]
 
     @cached_property
@@ -77,48 +80,63 @@ class Listing:
         """(bytes, statistics by column) of each file of `_listed`."""
         return [(int(add["size"]), _statistics(add)) for add in self._listed[1]]
 
-    def actions(self) -> list[FileAction]:
-        """What the log says of each data file."""
-        return [file_action(add) for add in self._listed[1]]
+    def actions(self) -> Iterator[FileAction]:
+        """The log's record of each data file; of many files, a bounded number at a time is in Python."""
+        if self.few:
+            yield from map(file_action, self._listed[1])
+            return
+        files = self.snapshot.allFiles().toLocalIterator()
+        while batch := self._as_json(self._jvm.own_files.next(files, _BATCH)):
+            yield from map(file_action, batch)
 
-    def files_at(self, paths: Collection[str]) -> list[Java]:
-        """The log's entries of some of `data_files`, by their paths."""
-        files, said = self._listed
-        return [files.get(i) for i, add in enumerate(said) if add["path"] in paths]
+    def files_at(self, paths: Collection[str]) -> Java:
+        """The AddFile actions of some of `actions`, by their paths, as a list in the JVM."""
+        return self.picked(place for place, add in enumerate(self._listed[1]) if add["path"] in paths)
+
+    def picked(self, places: Iterable[int]) -> Java:
+        """The AddFile actions at some places of the list, as a list in the JVM, by one call."""
+        return self._jvm.own_files.pick(self._listed[0], ",".join(map(str, places)))
 
     @property
     def listed(self) -> Java | None:
-        """The log's entries of all files, as a list in the JVM; None where they are many."""
+        """The AddFile actions of all files, as a list in the JVM; None if there are many."""
         return self._listed[0] if self.few else None
 
-    def files_named(self, names: Collection[str]) -> list[Java]:
-        """The log's entries, with their statistics, of the files of these names (without folders); of all files for too many names."""
+    def files_named(self, names: Collection[str]) -> Java:
+        """The AddFile actions, with their statistics, of the files of these names (without folders), as a list in the JVM.
+
+        Of all files for too many names. None of them crosses to Python.
+        """
         if len(names) > MOST_NAMES:
-            return list(self.snapshot.allFiles().collect())
+            return self.snapshot.allFiles().collectAsList()
         if self._noted is not None:
-            files, said = self._noted
-            return [files.get(i) for i, add in enumerate(said) if add["path"].rpartition("/")[2] in names]
+            return self.picked(place for place, add in enumerate(self._noted[1]) if add["path"].rpartition("/")[2] in names)
         wanted = F.substring_index("path", "/", -1).isin(sorted(names))
-        return list(self.snapshot.allFiles().filter(wanted._jc).collect())
+        return self.snapshot.allFiles().filter(wanted._jc).collectAsList()
 
     @cached_property
     def _listed(self) -> tuple[Java, list[dict[str, Any]]]:
-        """All files, as a list in the JVM, and what the log says of each."""
-        return self._noted or self._said(self.snapshot.allFiles().collectAsList())
+        """All files: as a list in the JVM, and the log's record of each."""
+        return self._noted or self._with_records(self.snapshot.allFiles().collectAsList())
 
     @cached_property
     def _noted(self) -> tuple[Java, list[dict[str, Any]]] | None:
-        """The same where the checksum lists the files, else None."""
+        """The same if the checksum lists the files, else None."""
         noted = None if self.checksum is None else self.checksum.allFiles()
         if noted is None or noted.isEmpty():
             return None
-        files, said = self._said(self._jvm.conversions.java_list(noted.get()))
-        return (files, said) if len(said) == self.number and sum(int(add["size"]) for add in said) == self.bytes else None
+        files, records = self._with_records(self._jvm.conversions.java_list(noted.get()))
+        return (files, records) if len(records) == self.number and sum(int(add["size"]) for add in records) == self.bytes else None
 
-    def _said(self, files: Java) -> tuple[Java, list[dict[str, Any]]]:
-        """The list, with what the log says of each, in one trip to the JVM."""
-        said: list[dict[str, Any]] = json.loads(self._jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson(files, None))
-        return files, said
+    def _with_records(self, files: Java) -> tuple[Java, list[dict[str, Any]]]:
+        size = int(files.size())
+        batches = (self._as_json(files.subList(start, min(start + _BATCH, size))) for start in range(0, size, _BATCH))
+        return files, [add for batch in batches for add in batch]
+
+    def _as_json(self, files: Java) -> list[dict[str, Any]]:
+        """The log's records of some files, by one call to the JVM."""
+        records: list[dict[str, Any]] = json.loads(self._jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson(files, None))
+        return records
 
 
 def physical_name(field: StructField) -> str:
@@ -127,12 +145,12 @@ def physical_name(field: StructField) -> str:
 
 
 def _is_padded(field: StructField) -> bool:
-    """Whether Spark pads the column as it reads it (CHAR): files, and what is said of them, may hold shorter values."""
+    """Whether Spark pads the column when it reads it (CHAR): files and their statistics may contain shorter values."""
     return str((field.metadata or {}).get(CHAR_TYPE, "")).startswith("char")
 
 
 def _statistics(add: Mapping[str, Any]) -> dict[str, Any]:
-    """A file's statistics by column; of a partition column there is one value."""
+    """A file's statistics by column; a partition column has one value."""
     stats: dict[str, Any] = json.loads(add.get("stats") or "{}", parse_float=Decimal)
     for column, value in add.get("partitionValues", {}).items():
         stats.setdefault("minValues", {})[column] = stats.setdefault("maxValues", {})[column] = value or None

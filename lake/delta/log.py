@@ -17,7 +17,7 @@ from lake.spark.jvm.gateway import Java, Scala, active, jvm_of
 
 
 class Log:
-    """The transaction log of one table, by path or by catalog name. Raises what Spark raises; tables.py words it."""
+    """The transaction log of one table, by path or by catalog name. Raises Spark's errors; tables.py turns them into Lakejoin's."""
 
     def __init__(self, spark: SparkSession, path: str | None = None, name: str | None = None) -> None:
         self.spark = spark
@@ -29,13 +29,13 @@ class Log:
         if path is not None:
             self.java: Java = delta_log.forTable(spark._jsparkSession, path)
         else:
-            short = str(name).removeprefix("spark_catalog.")  # Spark's own catalog takes no third part here
+            short = str(name).removeprefix("spark_catalog.")  # Spark's own catalog accepts no name of three parts here
             self._identifier = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(short)
             self.java = delta_log.forTable(spark._jsparkSession, self._identifier)
 
     @property
     def exists(self) -> bool:
-        """Whether there is a table now. Delta itself still knows one that was deleted since this process read it."""
+        """Whether the table exists now. Delta's cache still has a table that was deleted after this process read it."""
         place = self.java.logPath()
         return bool(self.java.tableExists()) and bool(place.getFileSystem(self.java.newDeltaHadoopConf()).exists(place))
 
@@ -54,7 +54,7 @@ class Log:
         return Pinned(self, self._state().newest())
 
     def checkpoint(self, pinned: Pinned) -> None:
-        """Write a checkpoint of a version, and remove what the log need not keep any more."""
+        """Write a checkpoint of a version, and let Delta clean up the log."""
         with active(self.jvm, self.spark._jsparkSession):
             self.java.checkpoint(pinned.snapshot, self.catalog_table())
         self._state().forget()
@@ -63,32 +63,32 @@ class Log:
         return State(self.jvm, self.scala, self.java, self.spark._jsparkSession)
 
     def at(self, number: int) -> Pinned:
-        """An older version. Raises where the log no longer reaches back."""
+        """An older version. Raises if the log does not reach back to it."""
         none = self.scala.none
         return Pinned(self, self.java.getSnapshotAt(number, none, none, False))
 
     def mark(self, number: int) -> str:
-        """A digest of what a commit's file says, empty where it is no longer in the log; read once."""
+        """A digest of a commit's file, empty if it is no longer in the log; read once."""
         if number not in self._marks:
             self._marks[number] = str(self.jvm.own_commits.mark(self.java, number) or "")
         return self._marks[number]
 
     def version_at(self, time: datetime, or_first: bool = False) -> int:
-        """The newest version that was committed at or before `time`. `or_first`: the oldest where there was none yet. Raises else."""
+        """The newest version that was committed at or before `time`. `or_first`: the oldest version if there was none yet."""
         timestamp = self.jvm.java.sql.Timestamp(int(time.timestamp() * 1000))
         commit = self.java.history().getActiveCommitAtTime(timestamp, self.scala.none, True, False, or_first)
         return int(commit.version())
 
     def commits(self, since: int, until: int) -> Iterator[Commit]:
-        """The commits since+1..until, oldest first. Raises where one is no longer there."""
+        """The commits since+1..until, oldest first. Raises if one is no longer in the log."""
         commits = self.jvm.own_commits.between(self.java, since + 1, until)
         while (said := self.jvm.own_commits.next(commits)) is not None:
-            number, *actions = said.split("\n")  # JSON may hold other ends of a line
+            number, *actions = said.split("\n")  # not splitlines: JSON strings may contain other line separators
             commit = commit_of(int(number), map(json.loads, actions))
             yield commit if commit.timestamp else replace(commit, timestamp=self.jvm.own_commits.written(self.java, commit.number))
 
     def history(self) -> list[dict[str, Any]]:
-        """What Delta's history says of each commit that is still in the log, oldest first. One Spark job, of first lines."""
+        """Delta's history of the commits in the log, oldest first: one Spark job, which reads their first lines."""
         found = self.java.history().getHistory(self.scala.none, self.catalog_table())
         commits = json.loads(self.jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson(self.scala.java_list(found), None))
         return sorted(commits, key=lambda commit: int(commit["version"]))

@@ -6,7 +6,7 @@ log at each read and is refused once the commit is older than the retention, eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,12 +24,13 @@ from lake.spark.key_ranges import Ranges
 
 if TYPE_CHECKING:  # a log gives snapshots, and a snapshot knows its log
     from lake.delta.log import Log
+
 _FEW_COMMITS = 100
 _ROW_GROUP = 256 << 20
 
 
 def schema_of(text: str) -> StructType:
-    """A table's columns, from the JSON that its log has of them."""
+    """A table's columns, from the JSON in its log."""
     schema = _parse_datatype_json_string(text)
     assert isinstance(schema, StructType)
     return schema
@@ -37,14 +38,14 @@ def schema_of(text: str) -> StructType:
 
 @dataclass(frozen=True, eq=False)
 class Pinned:
-    """One version of one table, held: its rows stay readable while the table moves on."""
+    """One version of one table, whose rows stay readable while the table changes."""
 
     log: Log
     snapshot: Java
     _commits: dict[int, Sequence[Commit]] = field(init=False, default_factory=dict)
 
     def commits(self, since: int) -> Iterable[Commit]:
-        """The commits since+1..(this version), oldest first; where they are few they are read once. Raises where one is no longer there."""
+        """The commits since+1..(this version), oldest first; few are read once. Raises if one is no longer in the log."""
         number = self.version.number
         if number - since > _FEW_COMMITS:
             return self.log.commits(since, number)
@@ -67,7 +68,7 @@ class Pinned:
 
     @property
     def partitioned_by(self) -> list[str]:
-        """The columns that the table's files are split by."""
+        """The columns that the table is partitioned by."""
         return self.log.scala.list(self.snapshot.metadata().partitionColumns())
 
     @cached_property
@@ -97,16 +98,16 @@ class Pinned:
 
     @property
     def count(self) -> int | None:
-        """The number of rows, by the files' statistics; None where a file has none."""
+        """The number of rows, by the files' statistics; None if a file has none."""
         return self.listing.rows
 
-    def data_files(self) -> list[FileAction]:
-        """What the log says of each data file."""
+    def data_files(self) -> Iterator[FileAction]:
+        """The log's record of each data file."""
         return self.listing.actions()
 
     @property
     def since_checkpoint(self) -> int:
-        """How many commits came after the newest checkpoint of the log."""
+        """How many commits are newer than the newest checkpoint of the log."""
         return self.version.number - int(self.snapshot.checkpointProvider().version())
 
     @property
@@ -115,7 +116,7 @@ class Pinned:
         return self._is_on("delta.enableChangeDataFeed")
 
     def supports(self, name: str, value: str) -> bool:
-        """Whether a property asks for what the table's protocol has: Delta keeps no such property."""
+        """Whether a property asks for a feature that the table's protocol has: Delta stores no such property."""
         protocol, name = self.snapshot.protocol(), name.lower()
         least = {"delta.minreaderversion": protocol.minReaderVersion, "delta.minwriterversion": protocol.minWriterVersion}
         if name in least:
@@ -128,7 +129,7 @@ class Pinned:
 
     @property
     def widens_types(self) -> bool:
-        """Whether its columns may be given types that hold those that they had."""
+        """Whether type widening is on."""
         return self._is_on("delta.enableTypeWidening")
 
     def _is_on(self, name: str) -> bool:
@@ -141,29 +142,29 @@ class Pinned:
         return DataFrame(self.log.spark._jsparkSession.baseRelationToDataFrame(relation), self.log.spark)
 
     def bytes_among(self, keys: Mapping[str, Ranges]) -> int:
-        """The size of the files that `rows_among` reads, or of all where Delta chooses them."""
+        """The size of the files that `rows_among` reads; of all files if Delta chooses them."""
         return sum(size for _, size in self.listing.among(self.schema, keys)) if self.listing.few else self.bytes
 
     def rows_among(self, keys: Mapping[str, Ranges]) -> DataFrame:
-        """The rows of those files that may hold some keys, by column.
+        """The rows of the files that may contain some keys, by column.
 
-        Which these are is told here, from the files' statistics: Delta would run two Spark jobs, and a filter with literals makes code that
-        has to be generated and compiled anew in each refresh. Delta does it, and Parquet by row groups, where files are many or large.
+        The files are chosen here, from their statistics: Delta would run two Spark jobs, and a filter with literals needs code that is
+        generated and compiled again in each refresh. If files are many or large, Delta chooses them, and Parquet their row groups.
         """
         few = self.listing.few
         chosen = self.listing.among(self.schema, keys) if few else []
-        rows = self.rows_of([file for file, _ in chosen]) if few else self.rows()
+        rows = self.rows_of(self.listing.picked(place for place, _ in chosen)) if few else self.rows()
         if not keys or (few and all(size < _ROW_GROUP for _, size in chosen)):
             return rows
         return rows.where(" AND ".join(ranges.condition(quoted(name)) for name, ranges in keys.items()))
 
-    def rows_of(self, files: list[Java]) -> DataFrame:
+    def rows_of(self, files: Java) -> DataFrame:
         """The rows of some data files (AddFile actions, with their deletion vectors), read by this version's schema."""
         log = self.log
-        return DataFrame(log.jvm.own_files.rows(log.spark._jsparkSession, log.java, self.snapshot, log.scala.seq(files)), log.spark)
+        return DataFrame(log.jvm.own_files.rows(log.spark._jsparkSession, log.java, self.snapshot, files), log.spark)
 
     def transaction(self, app_id: str) -> int:
-        """The newest txnVersion that the table has seen of an application, -1 where there was none."""
+        """The newest txnVersion of an application in the table's log, -1 if there is none."""
         noted = None if self.listing.checksum is None else self.listing.checksum.setTransactions()
         if noted is not None and noted.isDefined():
             return max((int(t.version()) for t in self.log.scala.list(noted.get()) if t.appId() == app_id), default=-1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from urllib.parse import urlparse
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -16,14 +16,15 @@ from lake.delta.sources import by_files
 from lake.delta.tables import Table, expired, reason
 from lake.errors import ExpiredError
 
+_WITHOUT_HOST = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _DAY = timedelta(days=1)
 _BACK = (1, 10, 100)
 """How many commits back the newest commit that changes rows is searched, in steps."""
 
 
 def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collection[int]) -> None:
-    """Raise ExpiredError naming the version, where the rows of the table at `first` or at one of the versions `ends` (up to `last`), or
-    the changes from each to the next, are no longer there."""
+    """Raise ExpiredError naming the version, if files of the table at `first` or at one of the versions `ends` (up to `last`), or of the
+    changes from each to the next, no longer exist."""
     there = names_below(last.log.spark, last.log.path)
     lacking = _lacking(first, there)
     _refuse(table, first.version.number, lacking.values())
@@ -44,12 +45,12 @@ def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collectio
 
 
 def gone(pinned: Pinned) -> str:
-    """A file that this version of the table needs and that is no longer there; empty where there is none."""
+    """A file that this version of the table needs and that no longer exists; empty if there is none."""
     return next(iter(_lacking(pinned, names_below(pinned.log.spark, pinned.log.path)).values()), "")
 
 
 def changes_gone(pinned: Pinned, since: int) -> str:
-    """Why the changes since+1.. up to the pinned version can't be read any more: a file or a commit is gone; empty where none is."""
+    """Why the changes since+1.. up to the pinned version can't be read any more: a file or commit is missing; empty if they can."""
     until = pinned.version.number
     if since >= until:
         return ""
@@ -66,18 +67,18 @@ def changes_gone(pinned: Pinned, since: int) -> str:
 
 
 def is_of_a_file_gone(error: Exception) -> bool:
-    """Whether a read failed because a file is no longer there."""
+    """Whether a read failed because a file no longer exists."""
     return "FILE_NOT_EXIST" in str(error)
 
 
 def file_gone(error: Exception, pins: Mapping[str, Pinned], since: Mapping[str, int]) -> str:
-    """Which file of which table and version such a read failed for; empty where it is of none of the tables.
+    """Which file of which table and version such a read failed for; empty if it belongs to none of the tables.
 
-    `since`: the versions from which on the tables' changes were read.
+    `since`: the versions after which the tables' changes were read.
     """
     text = str(error)
     for table, pinned in pins.items():
-        if f"{urlparse(pinned.log.path).path}/" in text:
+        if f"{_WITHOUT_HOST.sub('', pinned.log.path)}/" in text:
             first, until = since.get(table, pinned.version.number), pinned.version.number
             for commit in pinned.log.commits(first, until) if first < until else ():
                 names = [path.rpartition("/")[2] for path in commit.change_files]
@@ -90,25 +91,25 @@ def file_gone(error: Exception, pins: Mapping[str, Pinned], since: Mapping[str, 
 
 
 def _lacking(pinned: Pinned, there: Collection[str]) -> dict[tuple[str, str], str]:
-    """Of this version's data files those that can't be read, by their keys, each with a name that is not there."""
+    """The data files of this version that can't be read, by their keys, each with the name of a missing file."""
     return {file.key: missing for file in pinned.data_files() if (missing := _missing(file.stored, there))}
 
 
 def _missing(names: Iterable[str], there: Collection[str]) -> str:
-    """One of the names that is not there, else empty."""
+    """A name that does not exist, or empty."""
     return next((name for name in names if name not in there), "")
 
 
 def _refuse(table: Table, version: int, missing: Collection[str]) -> None:
     if missing:
         raise ExpiredError(
-            f"{table} version {version} can no longer be read: {len(missing)} of its files are gone, {next(iter(missing))} for one "
-            "(VACUUM removed them, if nobody else did). Nothing was made. Begin after it."
+            f"{table} version {version} can no longer be read: {len(missing)} of its files no longer exist, for example "
+            f"{next(iter(missing))} (removed by VACUUM or by hand). Nothing was written. Start at a later version."
         )
 
 
 def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:
-    """How long until the commits since+1.. may be cleaned from the log (or vacuumed); None where nothing is waiting."""
+    """How long until the commits since+1.. may be cleaned from the log (or vacuumed); None if no commit is waiting."""
     until = pinned.version.number
     if since >= until:
         return None
@@ -124,7 +125,7 @@ def changes_kept(pinned: Pinned) -> timedelta:
 
 
 def feed_gap(pinned: Pinned, since: int) -> str:
-    """Why the change data feed can't be read for the commits since+1.. up to the pinned one; empty where it can, or none is waiting."""
+    """Why the change data feed can't be read for the commits since+1.. up to the pinned one; empty if it can, or no commit is waiting."""
     if since >= pinned.version.number:
         return ""
     try:
@@ -135,7 +136,7 @@ def feed_gap(pinned: Pinned, since: int) -> str:
 
 
 def committed_after(pinned: Pinned, since: int) -> datetime | None:
-    """When the first commit after version `since` was made, None where it is no longer in the log."""
+    """When the first commit after version `since` was made, None if it is no longer in the log."""
     try:
         first = next(iter(pinned.log.commits(since, since + 1)))
     except (PySparkException, Py4JJavaError):
@@ -144,7 +145,7 @@ def committed_after(pinned: Pinned, since: int) -> datetime | None:
 
 
 def changed_last(pinned: Pinned) -> datetime:
-    """When the newest commit that changes rows was made (OPTIMIZE does not); where none of those looked at does: the oldest of them."""
+    """When the newest commit that changes rows was made (OPTIMIZE does not); if none of those searched does: the oldest of them."""
     until, found = pinned.version.number, pinned.time
     for back in _BACK:
         try:
@@ -159,12 +160,12 @@ def changed_last(pinned: Pinned) -> datetime:
 
 
 def files_kept(properties: Mapping[str, str]) -> timedelta:
-    """How long a vacuum keeps the files of old versions."""
+    """How long VACUUM keeps the files of old versions."""
     return _duration(properties, "delta.deletedFileRetentionDuration", 7)
 
 
 def _duration(properties: Mapping[str, str], name: str, days: int) -> timedelta:
-    """A Delta interval property such as `interval 30 days`; months and years never stand in one."""
+    """A Delta interval property such as `interval 30 days`; Delta allows no months or years in one."""
     words = properties.get(name, f"interval {days} days").lower().replace("interval", "").split()
     units = {"week": 7 * _DAY, "day": _DAY, "hour": _DAY / 24, "minute": _DAY / 1440, "second": _DAY / 86400}
     total = timedelta()

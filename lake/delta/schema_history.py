@@ -1,11 +1,11 @@
-"""Whether a table's files still hold, as it is defined now, the rows that they held when it was defined otherwise.
+"""Whether the current definition of a table can read the files that were written before it was changed.
 
-Changes are told from the files that came and went (deltafiles.py), all read by the newest definition. That is wrong, or can't be done, once
-one of these has changed since, though no file need have come or gone:
+file_changes.py reads all files by the newest definition. That is wrong, or fails, if one of these has changed, though no file need have
+been added or removed:
 
-a column's place in the files   dropped and added again, names exchanged, column mapping given up
-a column's type                 by an overwrite of the schema (widening leaves old files readable), also if it came back since
-what the table is split by      by an overwrite with another partitioning
+a column's place in the files   a column was dropped and added again, names were exchanged, column mapping was removed
+a column's type                 by an overwrite of the schema, also if it was changed back (widening leaves old files readable)
+the partitioning                by an overwrite with other partition columns
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from lake.delta.pinned import Pinned, schema_of
 
 
 def redefined(pinned: Pinned, since: int) -> bool:
-    """Whether rows of version `since`, or of one between, can't be read by the pinned version's definition; so too where that of `since` is
-    no longer known."""
+    """Whether rows of version `since`, or of a later one, can't be read by the pinned version's definition; true if the definition of
+    `since` is no longer in the log."""
     try:
         before = pinned.log.at(since)
         said = [commit.metadata for commit in pinned.commits(since) if commit.metadata is not None]
@@ -49,7 +49,7 @@ def redefined(pinned: Pinned, since: int) -> bool:
 
 
 def _alike(before: DataType, now: DataType, widened: bool) -> bool:
-    """Whether the columns of both are in the same places of the files, with the same types, or (`widened`) with types that hold them."""
+    """Whether the columns of both have the same physical names and the same types, or (`widened`) wider ones."""
     match before, now:
         case StructType(), StructType():
             there = {field.name.lower(): field for field in now.fields}

@@ -1,14 +1,17 @@
-"""A folder beside a table's data, for what is no row of it: Delta and its readers pass over names that start with an underscore."""
+"""A folder beside a table's data for small files of Lakejoin: Delta and its readers ignore names that start with an underscore."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lake.errors import TargetError
 from lake.spark.jvm.gateway import Java, jvm_of
 
 
@@ -24,16 +27,14 @@ class Folder:
     def exists(self) -> bool:
         return bool(self._files.exists(self._at("")))
 
-    def names(self) -> list[str]:
-        """The files in it, none where there is no folder."""
-        if not self.exists:
-            return []
-        return sorted(str(found.getPath().getName()) for found in self._files.listStatus(self._at("")))
+    def names(self, prefix: str = "") -> list[str]:
+        """The names that start with a prefix of the files in it; none if there is no folder. The JVM filters them: one call for all."""
+        return sorted(filter(None, self._jvm.own_files.names(self._files, self._at(""), prefix).split("\n")))
 
     def create(self, name: str, text: str) -> bool:
-        """Write a file that is not there yet; False where it is."""
+        """Write a new file; False if there is one of that name."""
         try:
-            self._write(self._files.create(self._at(name), False), text)
+            self._write(name, False, text)
         except Py4JJavaError as error:
             if "AlreadyExists" in error.java_exception.getClass().getName() or self._files.exists(self._at(name)):
                 return False
@@ -41,11 +42,11 @@ class Folder:
         return True
 
     def replace(self, name: str, text: str) -> None:
-        """Write a file, over one that is there."""
-        self._write(self._files.create(self._at(name), True), text)
+        """Write a file, or overwrite it."""
+        self._write(name, True, text)
 
     def read(self, name: str) -> str:
-        """A file's text, empty where there is no such file. Raises ValueError where it is not what was written, or not all of it."""
+        """A file's text, empty if there is no such file. Raises ValueError if the file does not match its checksum."""
         if not self._files.exists(self._at(name)):
             return ""
         stream = self._files.open(self._at(name))
@@ -59,24 +60,20 @@ class Folder:
             stream.close()
 
     def written(self, name: str) -> float:
-        """When a file was written, in seconds since 1970; 0 where there is no such file."""
+        """When a file was written, in seconds since 1970; 0 if there is no such file."""
         place = self._at(name)
         return float(self._files.getFileStatus(place).getModificationTime()) / 1000 if self._files.exists(place) else 0.0
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         self._files.delete(self._at(name), False)
 
     def delete_older(self, than: float) -> int:
         """Remove the files last written before a time (seconds since 1970); returns how many."""
-        found = self._files.listStatus(self._at("")) if self.exists else ()
-        old = [file for file in found if not file.isDirectory() and file.getModificationTime() < than * 1000]
-        for file in old:
-            self._files.delete(file.getPath(), False)
-        return len(old)
+        return int(self._jvm.own_files.deleteOlder(self._files, self._at(""), int(than * 1000)))
 
     def put_if_absent_problem(self, name: str) -> str | None:
-        """Whether a file can be made here only once: what went wrong, None if nothing. Leaves no file behind."""
+        """Why the storage does not create a file only once, None if it does. Leaves no file behind."""
         try:
             if not self.create(name, ""):
                 return "there is such a file already"
@@ -90,11 +87,20 @@ class Folder:
     def _at(self, name: str) -> Java:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}".rstrip("/"))
 
-    def _write(self, stream: Java, text: str) -> None:
+    def _write(self, name: str, overwrite: bool, text: str) -> None:
+        self._refuse_links(name)
+        stream = self._files.create(self._at(name), overwrite)
         try:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
+
+    def _refuse_links(self, name: str) -> None:
+        """Raise TargetError if the file, or its checksum file, is a symbolic link: Hadoop would write to the file that it points to."""
+        local = re.fullmatch(r"(?:file:(?://)?)?(/.*)", self.path)
+        for each in (name, f".{name}.crc") if local else ():
+            if os.path.islink(os.path.join(local[1], each)):  # type: ignore[index]
+                raise TargetError(f"{self.path}/{each} is a symbolic link, which Lakejoin does not write to. Remove it and run again.")
 
 
 def names_below(spark: SparkSession, path: str) -> set[str]:

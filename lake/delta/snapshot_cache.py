@@ -1,10 +1,10 @@
-"""The newest version of a table whose writers note no list of its files beside their commits.
+"""The newest version of a table whose writers store no list of its files beside their commits.
 
-Spark notes it in a version's checksum while files are few; delta-rs and others write no checksum. The files would be had by replaying the
-log, in a Spark job, at every new version. Here they are derived from the version that was known before and the commits since, as Delta
-does it for its own commits. Pinned with Delta 4.4.
+Spark stores that list in a version's checksum while there are few files; delta-rs and others write no checksum. Delta then replays the
+log, in a Spark job, at every new version. This module derives the list from the version that was read before and the commits since, as
+Delta does for its own commits. Written for Delta 4.4.
 
-Law: a derived version is the replayed one (tests/test_deltastate.py); where it can't be derived, it is replayed.
+Law: a derived version equals the replayed one (tests/delta/test_snapshot_cache.py); what can't be derived is replayed.
 """
 
 from __future__ import annotations
@@ -23,32 +23,98 @@ from lake.spark.jvm.gateway import Java, Scala, active
 _MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
 MOST_FILES = 2_000
 """Lists of more files than these are left to Spark."""
-_MOST_TABLES = 1_000
+_MOST_TABLES = 100
 _Found = TypeVar("_Found")
 _THRESHOLD = "spark.databricks.delta.allFilesInCrc.thresholdNumFiles"
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A version that was seen: Delta's snapshot of it, what is used for it, and what its commit says, by which it is known again."""
+    """A version that was read: Delta's snapshot of it, the snapshot that is used for it, and a hash of its commit, which identifies it."""
 
     found: Java
     used: Java
     commit: int
-
-    @property
-    def version(self) -> int:
-        return int(self.found.version())
+    number: int
 
 
-_known: OrderedDict[tuple[object, str], _Known] = OrderedDict()
-_lock = threading.Lock()
-"""Held while a version is derived."""
+Place = tuple[object, str]
+"""A JVM and the path of a log."""
+
+
+class SnapshotCache:
+    """The newest version read of each table: of at most `_MOST_TABLES` tables, without those that were used longest ago.
+
+    An entry that is dropped is freed in the JVM as well, since py4j releases a Java object with its last reference in Python. The lock
+    guards the dictionary only: it is never held during a call to the storage or the JVM, so a table that hangs stops no other.
+    """
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Place, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, place: Place) -> _Known | None:
+        with self._lock:
+            return self._entries.get(place)
+
+    def put(self, place: Place, before: _Known | None, now: _Known) -> Java:
+        """Store a version that was derived from `before`; if another thread was first, its entry stays. Returns the snapshot to use."""
+        dropped: list[_Known] = []  # freed after the lock is released, as that is a call to the JVM
+        with self._lock:
+            current = self._entries.get(place)
+            if current is before:
+                self._entries[place] = now
+                self._entries.move_to_end(place)
+            elif current is not None and (current.number, current.commit) == (now.number, now.commit):
+                now = current
+            while len(self._entries) > _MOST_TABLES:
+                dropped.append(self._entries.popitem(last=False)[1])
+        return now.used
+
+    def drop(self, place: Place) -> None:
+        with self._lock:
+            dropped = self._entries.pop(place, None)
+        del dropped
+
+
+_cache = SnapshotCache()
+
+
+class _Threshold:
+    """The setting by which Delta derives lists of more files than it would write into a checksum.
+
+    It belongs to the session, which threads share: the first that needs it sets it, and the last one restores what was set before. The
+    lock is held while the setting changes, which calls no storage.
+    """
+
+    def __init__(self) -> None:
+        self._users: dict[str, tuple[int, Java]] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def raised(self, session: Java) -> Iterator[None]:
+        conf, key = session.conf(), str(session.sessionUUID())
+        with self._lock:
+            users, before = self._users.get(key) or (0, conf.getOption(_THRESHOLD))
+            conf.set(_THRESHOLD, str(MOST_FILES))
+            self._users[key] = users + 1, before
+        try:
+            yield
+        finally:
+            with self._lock:
+                users, before = self._users.pop(key)
+                if users > 1:
+                    self._users[key] = users - 1, before
+                else:
+                    conf.set(_THRESHOLD, before.get()) if before.isDefined() else conf.unset(_THRESHOLD)
+
+
+_threshold = _Threshold()
 
 
 @dataclass(frozen=True)
 class State:
-    """The way to one table's newest version. `log`: Delta's; `spark`: the JVM's session."""
+    """Finds one table's newest version. `log`: Delta's; `spark`: the JVM's session."""
 
     jvm: Any
     scala: Scala
@@ -56,58 +122,47 @@ class State:
     spark: Java
 
     def newest(self) -> Java:
-        """Delta's snapshot of the newest version, with a list of its files noted, where one can be derived."""
+        """Delta's snapshot of the newest version, with a list of its files if one can be derived."""
         place = self._place()
-        with _lock:
-            before = _known.get(place)
-            followed = self._tried(lambda: self._followed(before))
-            if followed is not None:
-                return self._keep(place, followed)
-        found = self._tried(self._held) or self.log.update(False, self.scala.none, self.scala.none)
+        before = _cache.get(place)
+        followed = self._tried(lambda: self._followed(before))
+        if followed is not None:
+            return _cache.put(place, before, followed)
+        found = self._tried(self._in_memory) or self.log.update(False, self.scala.none, self.scala.none)
         noted = _notes_files(found) or _files(found) > MOST_FILES
-        with _lock:
-            if before is not None and before.found.equals(found):
-                return before.used
-            now = None if noted else self._tried(lambda: self._since(before, found))
-            if now is None:
-                _known.pop(place, None)
-                return found
-            return self._keep(place, now)
+        if before is not None and before.found.equals(found):
+            return before.used
+        derived = None if noted else self._tried(lambda: self._since(before, found))
+        if derived is None:
+            _cache.drop(place)
+            return found
+        return _cache.put(place, before, derived)
 
     def forget(self) -> None:
-        """What is known of the table, and what Delta holds: a checkpoint was made, that neither would see."""
-        with _lock:
-            _known.pop(self._place(), None)
+        """Drop the table's entry, and have Delta read the log again: neither would notice a new checkpoint."""
+        _cache.drop(self._place())
         self.log.update(False, self.scala.none, self.scala.none)
 
-    def _place(self) -> tuple[object, str]:
+    def _place(self) -> Place:
         return id(self.jvm._gateway_client), str(self.log.logPath().toString())
 
-    def _held(self) -> Java | None:
-        """The snapshot that Delta has, where no commit came after it: to ask Delta is to list the log."""
-        held = self.log.unsafeVolatileSnapshot()
-        if not _by_name(held):
+    def _in_memory(self) -> Java | None:
+        """The snapshot that Delta has in memory, if it is the newest: Delta itself would list the log to find out."""
+        snapshot = self.log.unsafeVolatileSnapshot()
+        if not _by_name(snapshot):
             return None
-        segment = held.logSegment()
-        return held if segment.equals(self.jvm.own_commits.following(self.log, segment)) else None
+        segment = snapshot.logSegment()
+        return snapshot if segment.equals(self.jvm.own_commits.following(self.log, segment)) else None
 
     @staticmethod
     def _tried(derive: Callable[[], _Found]) -> _Found | None:
-        """What is derived; None where a commit is gone, or Delta refuses: it replays the log when it is asked."""
+        """What `derive` returns; None if a commit is no longer available or Delta fails: the log is then replayed."""
         with suppress(Py4JJavaError):
             return derive()
         return None
 
-    @staticmethod
-    def _keep(place: tuple[object, str], now: _Known) -> Java:
-        _known[place] = now
-        _known.move_to_end(place)
-        while len(_known) > _MOST_TABLES:
-            _known.popitem(last=False)
-        return now.used
-
     def _followed(self, before: _Known | None) -> _Known | None:
-        """The newest version, from one with a list of files. Delta itself would ask for protocol and metadata of each, in a job."""
+        """The newest version, derived from one with a list of files. Delta itself would read protocol and metadata of each in a job."""
         if before is None or not _by_name(before.used):
             return None
         none = self.scala.none
@@ -121,29 +176,29 @@ class State:
         if segment.equals(before.used.logSegment()):
             return before
         version = int(segment.version())
-        if version == before.version:  # a checkpoint of it came
+        if version == before.number:  # there is a checkpoint of it now
             same = self._commits(version - 1, version)[-1][2] == before.commit
             return replace(before, used=self._with(segment, before.used.checksumOpt().get())) if same else None
-        if not 0 < version - before.version <= _MOST_COMMITS or self.log.readChecksum(version, none).isDefined():
+        if not 0 < version - before.number <= _MOST_COMMITS or self.log.readChecksum(version, none).isDefined():
             return None
         checksum, commit = self._checksum(before, version)
         if checksum is None:
             return None
         used = self._with(segment, checksum)
-        return _Known(used, used, commit)
+        return _Known(used, used, commit, version)
 
     def _since(self, before: _Known | None, found: Java) -> _Known:
         version = int(found.version())
         computed = before is not None and (_notes_files(before.used) or before.used.stateReconstructionTriggered())
-        if before is None or not computed or not 0 < version - before.version <= _MOST_COMMITS:
-            return _Known(found, found, self._commits(version - 1, version)[-1][2])
+        if before is None or not computed or not 0 < version - before.number <= _MOST_COMMITS:
+            return _Known(found, found, self._commits(version - 1, version)[-1][2], version)
         checksum, commit = self._checksum(before, version)
-        return _Known(found, found if checksum is None else self._with(found.logSegment(), checksum), commit)
+        return _Known(found, found if checksum is None else self._with(found.logSegment(), checksum), commit, version)
 
     def _checksum(self, before: _Known, version: int) -> tuple[Java | None, int]:
-        """A later version's checksum, None where it can't be derived; and what its commit says."""
-        known, *new = self._commits(before.version - 1, version)
-        same = known[2] == before.commit  # or else another table lies there now
+        """A later version's checksum (None if it can't be derived) and the hash of its commit."""
+        known, *new = self._commits(before.number - 1, version)
+        same = known[2] == before.commit  # otherwise another table is at this path now
         few = sum(actions.size() for _, actions, _ in new) <= _MOST_ACTIONS
         return self._derived(before.used, new) if same and few else None, new[-1][2]
 
@@ -154,7 +209,7 @@ class State:
             return snapshot(self.log.logPath(), segment.version(), segment, self.log, self.scala.some(checksum))
 
     def _commits(self, since: int, until: int) -> list[tuple[int, Java, int]]:
-        """(version, actions, a number that tells what they say) of the commits since+1..until."""
+        """(version, actions, their hash) of the commits since+1..until."""
         commits = self.jvm.own_commits.between(self.log, since + 1, until)
         found = []
         while commits.hasNext():
@@ -163,35 +218,23 @@ class State:
         return found
 
     def _derived(self, snapshot: Java, commits: list[tuple[int, Java, int]]) -> Java | None:
-        """The checksum after the commits, None where Delta does not derive it, or not with the files."""
+        """The checksum after the commits; None if Delta does not derive it, or not with the list of files."""
         either: Callable[[Java], Java] = self.jvm.scala.util.Left
         state, session = snapshot, self.spark
-        with active(self.jvm, session), self._many_files():
+        with active(self.jvm, session), _threshold.raised(session):
             recorder = self.log.startTransaction(self.scala.none, self.scala.some(snapshot))
             for version, actions, _ in commits:
-                none, told = self.scala.none, self._operation(actions)
+                none, operation = self.scala.none, self._operation(actions)
                 found = recorder.incrementallyDeriveChecksum(
-                    session, self.log, version, actions, none, none, told, none, either(state), False, True
+                    session, self.log, version, actions, none, none, operation, none, either(state), False, True
                 )
                 if found.isLeft():
                     return None
                 state, either = found.toOption().get(), self.jvm.scala.util.Right
         return state if state.allFiles().isDefined() and state.numFiles() == state.allFiles().get().size() else None
 
-    @contextmanager
-    def _many_files(self) -> Iterator[None]:
-        """Within it Delta derives lists of more files than it would write into a checksum. (By one thread at a time: the setting is the
-        session's.)"""
-        conf = self.spark.conf()
-        before = conf.getOption(_THRESHOLD)
-        conf.set(_THRESHOLD, str(MOST_FILES))
-        try:
-            yield
-        finally:
-            conf.set(_THRESHOLD, before.get()) if before.isDefined() else conf.unset(_THRESHOLD)
-
     def _operation(self, actions: Java) -> str:
-        """What a commit says that it did."""
+        """The operation that a commit names."""
         every = (actions.apply(i) for i in range(actions.size()))
         return next((str(action.operation()) for action in every if action.getClass().getSimpleName() == "CommitInfo"), "")
 
@@ -201,8 +244,7 @@ def _notes_files(snapshot: Java) -> bool:
 
 
 def _by_name(snapshot: Java) -> bool:
-    """Whether what came after a version can be told by the names of commits: nobody but the folder takes them; and its files are noted, so
-    that nothing is replayed."""
+    """Whether later commits are found by their file names (no commit coordinator has them), and the list of files is known."""
     return _notes_files(snapshot) and not (snapshot.tableCommitCoordinatorClientOpt().isDefined() or snapshot.isCatalogOwned())
 
 

@@ -25,7 +25,7 @@ from lake.spark import zset
 from lake.spark.key_ranges import Ranges
 
 _ONE_TASK = 4 << 20
-"""Changes in files of no more bytes are read and added up in one task, without a shuffle."""
+"""Changes of at most this many bytes are read and consolidated in one task, without a shuffle."""
 
 
 def by_files(pinned: Pinned, found: Moved) -> bool:
@@ -46,11 +46,11 @@ class PinnedSources:
         self._moved: dict[str, Moved] = {}
 
     def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
-        """All rows at `until`, with the table's own column names; those of files without keys of `among` (by column) may be left out."""
+        """All rows at `until`, with the table's own column names; files without keys of `among` (by column) may be skipped."""
         return self.pins[source].rows() if among is None else self.pins[source].rows_among(among)
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
-        """Weighted rows of the columns (as `c<i>` with `w`) over (since, until]; None if no version passed.
+        """Weighted rows of the columns (as `c<i>` with `w`) over (since, until]; None if there is no newer version.
 
         Consolidated, unless they are `raw`.
         """
@@ -67,7 +67,7 @@ class PinnedSources:
             raise self._expired(source, error) from error
 
     def raw(self, source: str) -> bool:
-        """Whether `changes` are what one large commit has in the change feed: of these few add up, unless it wrote rows as they were."""
+        """Whether `changes` are not consolidated: the change feed of one large commit, in which few rows are equal."""
         found = self._moved_files(source)
         return found.commits == 1 and self.moved(source) > _ONE_TASK and not by_files(self.pins[source], found)
 
@@ -76,24 +76,24 @@ class PinnedSources:
         return self.pins[source].bytes if among is None else self.pins[source].bytes_among(among)
 
     def moved(self, source: str) -> int:
-        """The size of the files that the table's changes are read from; 0 where there are none."""
+        """The size of the files that the table's changes are read from; 0 if there are none."""
         found = self._moved_files(source)
         return found.bytes if by_files(self.pins[source], found) else found.feed_bytes
 
     def spread(self, source: str) -> float:
-        """The files that changes lie in, by size, as a share of the table's: 0 for none, 1 for all."""
+        """The size of the changed files as a share of the table's: 0 for none, 1 for all."""
         return min(1.0, self._moved_files(source).size / max(1, self.pins[source].bytes))
 
     def changed(self, source: str) -> int:
-        """How many rows came and went over (since, until] at the least, as far as the log says."""
+        """A lower bound of the rows inserted and deleted over (since, until], from the log."""
         return self._moved_files(source).rows
 
     def count(self, source: str) -> int | None:
-        """How many rows the table has at `until`, None where its files carry no statistics."""
+        """How many rows the table has at `until`, None if its files have no statistics."""
         return self.pins[source].count
 
     def redefined(self, source: str) -> bool:
-        """Whether the table was defined anew over (since, until], so that changes can't be told from its files."""
+        """Whether the table's definition changed over (since, until] so that changes can't be read from its files."""
         return self.since is not None and self._moved_files(source).redefined and redefined(self.pins[source], self.since[source])
 
     def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
@@ -116,10 +116,10 @@ class PinnedSources:
 
 
 def way_of(pinned: Pinned) -> str:
-    """How a table's changes are read; of the two, whichever reads fewer bytes."""
+    """What a table's changes are read from: of the two, whichever is cheaper."""
     return "change data feed or data files" if pinned.has_feed else "data files"
 
 
 def _numbered(columns: Sequence[str]) -> list[str]:
-    """The columns under names of ours, so that none can collide with the weight's or the feed's own."""
+    """The columns renamed, so that none collides with the weight or the columns of the feed."""
     return [f"{quoted(name)} AS c{i}" for i, name in enumerate(columns)]

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lake.core.kinds import PathKind
 from lake.core.snapshots import Snapshot
+from lake.core.sql import quoted
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
 from lake.errors import ExpiredError, SourceError
@@ -20,7 +21,7 @@ from lake.spark import failures
 
 @dataclass(frozen=True)
 class Table:
-    """Where a table is: a path or a catalog name, under the name that queries give it. `kind`: of a view's, the path that it belongs to."""
+    """A table's path or catalog name, and the name that queries use. `kind`: for a view's table, the path that it belongs to."""
 
     label: str
     path: str | None
@@ -34,17 +35,17 @@ class Table:
     @property
     def sql(self) -> str:
         """The table in a SQL statement."""
-        return f"delta.`{self.path}`" if self.path is not None else str(self.name)
+        return f"delta.{quoted(self.path)}" if self.path is not None else str(self.name)
 
     @property
     def anew(self) -> str:
-        """The command that makes a view's table anew."""
+        """The command that re-creates a view's table."""
         verb = {"strong": "rebuild {}", "eventual": "realtime {} --reset", "replay": "backfill {} --restart"}[self.kind]
         return f"lakejoin {verb.format(self.label)}"
 
     @property
     def first(self) -> str:
-        """The command that makes a view's table at first."""
+        """The command that creates a view's table."""
         verb = {"strong": "refresh", "eventual": "realtime", "replay": "backfill"}[self.kind]
         return f"lakejoin {verb} {self.label}"
 
@@ -54,7 +55,7 @@ class Table:
         return self.kind == "eventual"
 
     def log(self, spark: SparkSession) -> Log:
-        """The table's log. Raises SourceError where there is no Delta table."""
+        """The table's log. Raises SourceError if there is no Delta table."""
         try:
             log = Log(spark, self.path, self.name)
             exists = log.exists
@@ -82,9 +83,9 @@ def snapshot_of(pins: Mapping[str, Pinned]) -> Snapshot:
 
 
 def pin_at(pinned: Pinned, label: str, until: int | datetime, or_first: bool = False) -> Pinned:
-    """The table at an older version or time (`or_first`: at its oldest, where it was not there yet).
+    """The table at an older version or time (`or_first`: at its oldest version, if it was created later).
 
-    Raises SourceError, or ExpiredError where it can't be read any more.
+    Raises SourceError, or ExpiredError if it can no longer be read.
     """
     newest = pinned.version.number
     try:
@@ -102,7 +103,7 @@ def pin_at(pinned: Pinned, label: str, until: int | datetime, or_first: bool = F
 
 
 def expired(table: Table | str, since: int, until: int, error: Exception) -> ExpiredError:
-    """The error for an interval whose commits, or their files, are gone."""
+    """The error for an interval whose commits or files are no longer available."""
     return ExpiredError(
         f"{table} versions {since + 1} to {until} can no longer be read ({reason(error)}). "
         'Run "lakejoin rebuild VIEW" for the views that read it.'

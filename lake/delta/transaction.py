@@ -1,9 +1,9 @@
-"""One transaction on a view's table: rows deleted by position, rows added, progress beside them, one commit; or files made one.
+"""One transaction on a view's table: delete rows by position, insert rows, and store the progress, in one commit; or rewrite files as one.
 
-The writing half of Delta's internals (deltalog.py reads). A MERGE finds the rows to change twice, rewrites whole rows to compare
-them, and takes a dozen Spark jobs for a handful of rows. A refresh already knows which rows go and which come, so that it needs
-one pruned scan for their positions, one deletion vector a file, and one file of new rows. OPTIMIZE replays the log to find small files, in
-five jobs; who holds the head knows them. Pinned with Delta 4.4.
+It uses Delta's internals. A MERGE searches the rows to change twice, rewrites whole rows to compare them, and runs a dozen Spark jobs
+for a handful of rows. A refresh already knows the deleted and inserted rows, so it needs one pruned scan for positions, one deletion
+vector per file, and one file of new rows. OPTIMIZE replays the log to find small files, in five jobs; the snapshot lists them.
+Written for Delta 4.4.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def with_positions(rows: DataFrame) -> DataFrame:
 
 
 class Transaction:
-    """Changes of a table planned on one of its versions; nothing is to be seen of them before `commit`.
+    """Changes of a table that are planned on one of its versions and visible after `commit`.
 
-    Other writers' commits in between are found by Delta's own conflict detection: the files whose rows go, and the application id.
+    Delta's own conflict detection finds concurrent commits: by the files with deleted rows, and by the application id.
     """
 
     def __init__(self, pinned: Pinned) -> None:
@@ -44,12 +44,12 @@ class Transaction:
             self._java = self._log.java.startTransaction(pinned.log.catalog_table(), self._scala.some(pinned.snapshot))
 
     def newest(self, app_id: str) -> int:
-        """The newest txnVersion of an application, -1 where there is none. A commit of it in the meantime is then a conflict."""
-        self._java.readTxn().addOne(app_id)  # as its txnVersion does, which replays the log for the rest
+        """The newest txnVersion of an application, -1 if there is none. From then on, a concurrent commit of it is a conflict."""
+        self._java.readTxn().addOne(app_id)  # as Delta's txnVersion does, which also replays the log
         return self._pinned.transaction(app_id)
 
     def delete(self, positions: DataFrame, local: bool) -> int:
-        """Delete rows by file and position (`with_positions`; `local`: few, on the driver); returns how many there were."""
+        """Delete rows by file and position (`with_positions`; `local`: few, on the driver); returns how many."""
         files = self._pinned.listing.listed if local else None
         if files is not None:
             return int(self._jvm.own_vectors.delete(self._session, self._log.java, files, positions._jdf, self._actions))
@@ -60,19 +60,19 @@ class Transaction:
             return sum(int(file.numberOfModifiedRows()) for file in touched)
 
     def insert(self, rows: DataFrame) -> None:
-        """Write rows, which must have the table's columns."""
+        """Insert rows, which must have the table's columns."""
         with active(self._jvm, self._session):
             self._actions.addAll(self._scala.java_list(self._java.writeFiles(rows._jdf)))
 
     def rewrite(self, paths: Collection[str]) -> None:
-        """Write the rows of some of the table's data files (FileAction.path) again, into one; no row changes."""
+        """Rewrite some of the table's data files (FileAction.path) as one; no row changes."""
         files = self._pinned.listing.files_at(paths)
         rows = self._pinned.rows_of(files).coalesce(1)
         with active(self._jvm, self._session):
-            self._jvm.own_files.rewrite(self._java, rows._jdf, self._scala.seq(files), self._actions)
+            self._jvm.own_files.rewrite(self._java, rows._jdf, self._scala.immutable(files), self._actions)
 
     def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
-        """Commit all with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
+        """Commit everything with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
 
         Raises Delta's exceptions for concurrent modifications; nothing is then committed.
         """
@@ -84,7 +84,7 @@ class Transaction:
         self._commit("Merge", [self._scala.none] * 4 + [nothing] * 3, metadata, numbers)
 
     def commit_rewritten(self, metadata: str) -> None:
-        """Commit files that were only rewritten, with metadata. Raises as `commit` does."""
+        """Commit rewritten files, with metadata. Raises as `commit` does."""
         nothing = self._scala.seq([])
         self._commit("Optimize", [nothing, nothing, False, self._scala.none, False], metadata, {})
 
@@ -97,9 +97,9 @@ class Transaction:
             self._java.commit(self._scala.immutable(self._actions), made)
 
     def _touched(self, positions: DataFrame) -> list[Java]:
-        """Delta's own records of the files that some rows lie in, each with its new deletion vector."""
+        """Delta's records of the files that contain some rows, each with its new deletion vector."""
         names = positions.select(F.substring_index(FILE, "/", -1)).distinct().limit(MOST_NAMES + 1)
-        files = self._scala.seq(self._pinned.listing.files_named({row[0] for row in names.collect()}))
+        files = self._scala.immutable(self._pinned.listing.files_named({row[0] for row in names.collect()}))
         generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
         everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
         columns = [self._scala.some(_java(F.col(c))) for c in (FILE, POSITION)]
@@ -111,7 +111,7 @@ class Transaction:
         return self._scala.list(helper.findFilesWithMatchingRows(self._java, by_name, vectors))
 
     def _without(self, file: Java) -> None:
-        """Add the actions that take the rows of a new deletion vector from a file."""
+        """Add the actions that delete the rows of a new deletion vector from a file."""
         if file.isFullyReplaced():
             self._actions.add(file.fileLogEntry().removeWithTimestamp(int(time.time() * 1000), True))
             return

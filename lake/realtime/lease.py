@@ -43,8 +43,8 @@ class Lease:
         lease = Lease(view, folder, number + 1)
         if not folder.create(lease._name, lease._text("running", {})):
             raise ConcurrencyError(f"The real-time path of view {view!r} was just started by another process.")
-        for name in folder.names():
-            if name.startswith(_PREFIX) and name < lease._name:
+        for name in folder.names(_PREFIX):
+            if name < lease._name:
                 folder.delete(name)
         return lease
 
@@ -67,7 +67,7 @@ class Lease:
 
 def newest(folder: Folder) -> tuple[int, dict[str, Any]]:
     """The number and the content of the newest lease; 0 and an empty content if there is none."""
-    names = [name for name in folder.names() if name.startswith(_PREFIX)]
+    names = folder.names(_PREFIX)
     if not names:
         return 0, {}
     try:

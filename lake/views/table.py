@@ -20,6 +20,7 @@ from lake.delta.actions import Commit
 from lake.delta.file_changes import rows_of_feed
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
+from lake.delta.statistics import HAVE_STATISTICS, STATISTICS_COLUMNS, statistics_columns
 from lake.delta.tables import Table, reason
 from lake.errors import ConfigError, TargetError
 from lake.spark.failures import SPARK_ERRORS
@@ -33,8 +34,6 @@ FEED = "delta.enableChangeDataFeed"
 _MARKS = {"delta.enableDeletionVectors": "true"}  # by which a publish deletes rows
 _UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 _OTHER_COLUMNS = frozenset({"ADD COLUMNS", "DROP COLUMNS", "RENAME COLUMN", "REPLACE COLUMNS"})
-_STATISTICS = 32  # Delta keeps statistics of the first 32 columns
-_CLUSTERABLE = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
 
 
 @dataclass(frozen=True)
@@ -265,11 +264,9 @@ def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
         "delta.columnMapping.mode": "name",
         **_MARKS,
     }
-    names = schema(definition).names
-    wanted = [*definition.key_names, *(view.cluster_by or ())]
-    if any(names.index(n) >= _STATISTICS for n in wanted if n in names):
-        statistics = dict.fromkeys([*wanted, *names[: _STATISTICS - len(wanted)]])
-        found["delta.dataSkippingStatsColumns"] = ",".join(f"`{n}`" for n in statistics)
+    statistics = statistics_columns(schema(definition), [*definition.key_names, *view.cluster_by])
+    if statistics:
+        found[STATISTICS_COLUMNS] = statistics
     return found | _told(view, definition) | view.properties
 
 
@@ -280,7 +277,7 @@ def clustered_by(view: ViewConfig, definition: Definition) -> tuple[str, ...]:
         if name not in types:
             raise ConfigError(f"`views.{definition.view}.cluster_by`: the view has no column {name!r}. It has: {', '.join(types)}.")
     wanted = view.cluster_by or definition.key_names
-    return tuple(n for n in wanted if isinstance(types[n], _CLUSTERABLE))[:4]
+    return tuple(n for n in wanted if isinstance(types[n], HAVE_STATISTICS))[:4]
 
 
 def deleted(pinned: Pinned, columns: Sequence[str]) -> DataFrame | None:

@@ -14,6 +14,7 @@ from airflow.triggers.base import TriggerEvent
 from deltalake import DeltaTable, write_deltalake
 
 from lake.airflow.triggers import NewVersion
+from lake.delta import newest_version as heads
 from lake.delta.newest_version import newest_version
 from lake.errors import SourceError
 
@@ -96,6 +97,18 @@ def test_the_newest_version_is_found_with_and_without_knowing_the_last(tmp_path:
         commit(table)
     assert [newest_version(str(table), seen) for seen in (None, 0, 3, 4)] == [4, 4, 4, 4]
     assert newest_version(f"file://{table}") == 4
+
+
+def test_after_many_commits_the_log_is_listed_instead_of_one_request_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, requests, exists = tmp_path / "t", [], heads._exists
+    for _ in range(60):
+        commit(table)
+    monkeypatch.setattr(heads, "_exists", lambda *arguments: requests.append(arguments[2]) or exists(*arguments))
+    assert newest_version(str(table), 0) == 59
+    assert len(requests) <= 1 + heads._MOST_STEPS
+    requests.clear()
+    assert newest_version(str(table), 59) == 59
+    assert requests == [59, 60]
 
 
 def test_old_commits_that_were_cleaned_up_are_not_missed(tmp_path: Path) -> None:

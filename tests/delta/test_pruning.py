@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from lake.delta import listing
 from lake.delta.tables import Table
 from lake.spark.key_ranges import Ranges, of_frame
 from tests.lakes import TestLake, multiset
@@ -91,3 +94,52 @@ def test_a_column_that_spark_pads_is_looked_up_though_its_files_hold_less(lake: 
         for view in lake.views:
             assert lake.refresh(view).mode in ("incremental", "none")
             lake.assert_exact(view)
+
+
+def calls_of(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> int:
+    """How many calls over py4j an action makes."""
+    client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
+    counted, send, own = [0], client.send_command, threading.current_thread()
+
+    def counting(*arguments: object, **named: object) -> object:
+        counted[0] += threading.current_thread() is own
+        return send(*arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "send_command", counting)
+        action()
+    return counted[0]
+
+
+def test_calls_to_the_jvm_do_not_grow_with_the_number_of_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for files in (2, 45):
+        spark.range(90).repartition(files).write.format("delta").save(f"{tmp_path}/{files}")
+    pins = {files: Table("t", f"{tmp_path}/{files}", None).log(spark).head() for files in (2, 45)}
+    assert {files: pinned.files for files, pinned in pins.items()} == {2: 2, 45: 45}
+    for action in (
+        lambda pinned: pinned.rows_among({}),
+        lambda pinned: pinned.listing.files_named({file.path for file in pinned.data_files()}),
+        lambda pinned: pinned.listing.files_at({file.path for file in pinned.data_files()}),
+    ):
+        few, many = (calls_of(spark, monkeypatch, lambda p=pinned, act=action: act(p)) for pinned in pins.values())
+        assert many <= few + 10
+
+
+def test_many_files_are_read_in_batches(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark.range(90).repartition(9).write.format("delta").save(f"{tmp_path}/t")
+    log = Table("t", f"{tmp_path}/t", None).log(spark)
+    expected = {file.key: file for file in log.head().data_files()}
+    monkeypatch.setattr(listing, "MOST_FILES", 8)
+    monkeypatch.setattr(listing, "_BATCH", 4)
+    sizes, as_json = [], listing.Listing._as_json
+
+    def counted(self: listing.Listing, files: object) -> list[dict[str, object]]:
+        records = as_json(self, files)
+        sizes.append(len(records))
+        return records
+
+    monkeypatch.setattr(listing.Listing, "_as_json", counted)
+    assert {file.key: file for file in log.head().data_files()} == expected
+    assert sizes == [4, 4, 1, 0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +16,10 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from lake.delta import snapshot_cache
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
-from tests.lakes import TestLake, multiset
+from tests.lakes import TestLake, multiset, until
 
 
 def rows(*pairs: tuple[int, int]) -> pa.Table:
@@ -182,3 +185,56 @@ def test_what_is_found_by_the_names_of_commits_is_what_delta_finds_by_listing_th
     for _ in range(last + 2):
         write_deltalake(path, rows((1, 1)), mode="append")
     assert commits.following(log.java, segment) is None
+
+
+def test_a_table_whose_storage_hangs_keeps_no_other_from_being_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung, other = Log(spark, made(tmp_path / "hung")), Log(spark, made(tmp_path / "other"))
+    entered, released = threading.Event(), threading.Event()
+    waits = {name: getattr(snapshot_cache.State, name) for name in ("_followed", "_in_memory", "_since")}
+
+    def hanging(name: str) -> Callable[..., Any]:
+        def call(state: snapshot_cache.State, *arguments: Any) -> Any:
+            if "hung" in str(state.log.logPath()):
+                entered.set()
+                assert released.wait(120)
+            return waits[name](state, *arguments)
+
+        return call
+
+    other.head()
+    for name in waits:
+        monkeypatch.setattr(snapshot_cache.State, name, hanging(name))
+        entered.clear()
+        released.clear()
+        write_deltalake(str(tmp_path / "hung"), rows((4, 4)), mode="append")
+        heads: list[Pinned] = []
+        reader = threading.Thread(target=lambda found=heads: found.append(hung.head()))
+        reader.start()
+        try:
+            assert entered.wait(120)
+            write_deltalake(str(tmp_path / "other"), rows((5, 5)), mode="append")
+            read = threading.Thread(target=lambda: other.head().version)
+            read.start()
+            read.join(60)
+            assert not read.is_alive()
+            assert not heads
+        finally:
+            released.set()
+            reader.join(120)
+        assert len(heads) == 1
+        monkeypatch.setattr(snapshot_cache.State, name, waits[name])
+
+
+def test_versions_of_more_tables_than_the_bound_are_freed_in_both_processes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_cache, "_cache", snapshot_cache.SnapshotCache())
+    monkeypatch.setattr(snapshot_cache, "_MOST_TABLES", 2)
+    bindings = spark.sparkContext._gateway.java_gateway_server.getGateway().getBindings()  # type: ignore[union-attr]
+    ids = [Log(spark, made(tmp_path / name)).head().snapshot._target_id for name in ("a", "b", "c")]
+    gc.collect()
+    until(lambda: not bindings.containsKey(ids[0]), within=60)  # py4j's own thread tells the JVM
+    assert [bindings.containsKey(each) for each in ids] == [False, True, True]
+    assert len(snapshot_cache._cache._entries) == 2

@@ -258,7 +258,7 @@ def test_a_backup_put_back_is_refused_until_rebuilt(joined: TestLake, newer: int
     if newer == 2:  # as many versions as were read: the next commit shows it
         joined.refresh("j")
         joined.sql("INSERT INTO {b} VALUES (3, 7)")
-    with pytest.raises(SourceError, match=r"b .* (was put back|has another history).*lakejoin rebuild"):
+    with pytest.raises(SourceError, match=r"b .* (was restored from a backup|has a different history).*lakejoin rebuild"):
         joined.refresh("j")
     assert multiset(joined.open.read("j")) == before
     assert_rebuilt_it_goes_on(joined)
@@ -274,7 +274,7 @@ def test_a_backup_put_back_with_as_many_commits_is_refused_whatever_moves(joined
     elif moves == "id":
         joined.sql("CREATE OR REPLACE TABLE {b} USING delta AS SELECT 2 AS id, 77 AS w")
     if moves != "none":
-        with pytest.raises(SourceError, match=r"b .* has another history.*lakejoin rebuild"):
+        with pytest.raises(SourceError, match=r"b .* has a different history.*lakejoin rebuild"):
             joined.refresh("j")
     assert_rebuilt_it_goes_on(joined)
 

@@ -55,7 +55,7 @@ def test_rewritten_files_hold_the_same_rows(lake: TestLake, mapping: str) -> Non
     lake.sql("DELETE FROM {t} WHERE id % 10 IN (3, 6)")
     log = Table("t", lake.path("t"), None).log(lake.spark)
     before = log.head()
-    held, files = multiset(before.rows()), before.data_files()
+    held, files = multiset(before.rows()), list(before.data_files())
     stays = max(files, key=lambda file: file.bytes).path
     transaction = Transaction(before)
     transaction.rewrite({file.path for file in files} - {stays})

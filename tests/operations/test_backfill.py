@@ -215,7 +215,7 @@ def test_files_that_are_gone_are_named_before_anything_is_made(lake: TestLake) -
     (vector,) = Path(lake.path("l")).glob("deletion_vector_*.bin")
     lake.sql("DELETE FROM {l} WHERE id = 2", "INSERT INTO {l} VALUES (100, 2)")
     vector.unlink()
-    gone = r"l \(.*version {} can no longer be read: 1 of its files are gone, {} for one.*Nothing was made"
+    gone = r"l \(.*version {} can no longer be read: 1 of its files no longer exist, for example {} .*Nothing was written"
     for dry_run in (True, False):
         with pytest.raises(ExpiredError, match=gone.format(1, vector.name)):
             lake.open.backfill("v", since={"l": 0, "r": 0}, dry_run=dry_run)

@@ -22,9 +22,9 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
- * Frames of Delta's change reader that list their files without a Dataset (lake/delta/file_changes.py): its indexes make one of the files that they
- * were given, filter it by partition, and collect it, at each scan. Here they are told, where nothing is to be filtered. Which commit a row
- * is of, and when that was, is then not known: nobody here asks.
+ * Frames of Delta's change reader whose file indexes need no Dataset (lake/delta/file_changes.py): at each scan, Delta's indexes make a Dataset of
+ * their files, filter it by partition, and collect it. These return the files directly if there is no filter. They do not know the commit of
+ * a row or its time, which nobody uses here.
  */
 public final class Changes {
   /** The frame in a session, with such lists. */
@@ -36,16 +36,16 @@ public final class Changes {
     if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
       LogicalRelation own = (LogicalRelation) plan;
       HadoopFsRelation of = (HadoopFsRelation) own.relation();
-      HadoopFsRelation told = new HadoopFsRelation(told(session, of.location()), of.partitionSchema(), of.dataSchema(), of.bucketSpec(),
+      HadoopFsRelation replaced = new HadoopFsRelation(withoutDataset(session, of.location()), of.partitionSchema(), of.dataSchema(), of.bucketSpec(),
           of.fileFormat(), of.options(), session);
-      return own.copy(told, own.output(), own.catalogTable(), own.isStreaming(), own.stream());
+      return own.copy(replaced, own.output(), own.catalogTable(), own.isStreaming(), own.stream());
     }
     List children = new ArrayList();
     for (Object child : Sequences.list(plan.children())) children.add(listed(session, (LogicalPlan) child));
     return children.isEmpty() ? plan : (LogicalPlan) plan.withNewChildren(Sequences.seq(children));
   }
 
-  private static FileIndex told(SparkSession session, FileIndex index) {
+  private static FileIndex withoutDataset(SparkSession session, FileIndex index) {
     if (index.getClass() == TahoeChangeFileIndex.class) return new Changed(session, (TahoeChangeFileIndex) index);
     if (index.getClass() == CdcAddFileIndex.class) return new Added(session, (CdcAddFileIndex) index);
     return index.getClass() == TahoeRemoveFileIndex.class ? new Removed(session, (TahoeRemoveFileIndex) index) : index;

@@ -24,19 +24,19 @@ import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
-/** A log's commits (lake/delta/log.py). Delta lists the whole log to find some, which grows with the table's age; their files' names are known. */
+/** A log's commits (lake/delta/log.py), found by their file names: Delta would list the whole log, which grows with the table's age. */
 public final class Commits {
-  private static final int MANY = 32, MOST = 600; // a real-time table's log has a checkpoint after 500 commits, if nothing rests before
+  private static final int MANY = 32, MOST = 600; // a real-time table gets a checkpoint after 500 commits at the latest
 
-  /** The commits first..last as DeltaLog.getChanges gives them. Raises as it does where one is no longer there. */
+  /** The commits first..last as DeltaLog.getChanges gives them. Raises as it does if one is no longer in the log. */
   public Iterator between(DeltaLog log, long first, long last) {
     return new ByName(log, first, last);
   }
 
   /**
-   * A segment of a log on to its newest commit: the same one where none came. Null where the log has to be listed: the segment's own last
-   * commit is not there as it was, its first or its checkpoint was cleaned away, or so many came that to list costs less, or to replay them
-   * more; or one is missing among them.
+   * A segment of a log extended to its newest commit; the same one if there is none. Null if the log has to be listed: the segment's last
+   * commit has changed, its first commit or its checkpoint was cleaned up, a commit is missing, or there are so many new commits that listing
+   * is cheaper.
    */
   public LogSegment following(DeltaLog log, LogSegment segment) throws IOException {
     if (segment.deltas().isEmpty()) return null;
@@ -61,15 +61,16 @@ public final class Commits {
     return segment.copy(segment.logPath(), version, Sequences.seq(deltas), segment.checkpointProvider(), now.getModificationTime());
   }
 
-  /** A number that tells what a commit's file says, by which the commit is known again; null where it is not in the log's folder any more. */
+  /** A digest of a commit's file, which identifies the commit; null if it is no longer in the log. */
   public String mark(DeltaLog log, long version) throws IOException, NoSuchAlgorithmException {
     MessageDigest digest = MessageDigest.getInstance("SHA-256");
     Path path = file(log, version);
     InputStream said = null;
     try {
       said = path.getFileSystem(log.newDeltaHadoopConf()).open(path);
-      digest.update(said.readAllBytes());
-    } catch (FileNotFoundException gone) {
+      byte[] part = new byte[1 << 16];
+      for (int read = said.read(part); read >= 0; read = said.read(part)) digest.update(part, 0, read);
+    } catch (FileNotFoundException missing) {
       return null;
     } finally {
       if (said != null) said.close();
@@ -77,7 +78,7 @@ public final class Commits {
     return HexFormat.of().formatHex(digest.digest(), 0, 8);
   }
 
-  /** When a commit's file was written, in milliseconds since 1970; 0 where it is not in the log's folder any more. */
+  /** When a commit's file was written, in milliseconds since 1970; 0 if it is no longer in the log. */
   public long written(DeltaLog log, long version) throws IOException {
     Path path = file(log, version);
     FileStatus found = status(path.getFileSystem(log.newDeltaHadoopConf()), path);
@@ -105,7 +106,7 @@ public final class Commits {
     return said.toString();
   }
 
-  /** Commits, each read when it is asked for; by Delta from the first on that can't be: it knows why, or another place for it. */
+  /** Commits, each read on demand; from the first that fails on by Delta, which has the error message, or another place for the commit. */
   public static final class ByName extends AbstractIterator {
     private final DeltaLog log;
     private final Configuration conf;
@@ -127,7 +128,7 @@ public final class Commits {
           List actions = new ArrayList();
           for (Object line : Sequences.list(log.store().read(file(log, version), conf))) actions.add(Action$.MODULE$.fromJson((String) line));
           ready = new Tuple2((Object) version++, Sequences.seq(actions));
-        } catch (Exception gone) {
+        } catch (Exception failed) {
           rest = log.getChanges(version, last, Option.empty(), true);
         }
       }

@@ -1,7 +1,14 @@
 package lakejoin;
 
+import java.io.FileNotFoundException;
+import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
@@ -9,17 +16,19 @@ import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.actions.Action$;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
-/** Frames over some files of a Delta table's version (lake/delta/log.py), and one file in the place of some (lake/delta/transaction.py). */
+/** Frames over some files of a Delta table's version (lake/delta/log.py), one file that replaces some (lake/delta/transaction.py), and file names (lake/delta/sidecar.py). */
 public final class Files {
   /** The rows of some files (AddFile actions, with their deletion vectors), in a session, by the schema of a snapshot. */
-  public Dataset rows(SparkSession session, DeltaLog log, Snapshot snapshot, Seq files) {
-    // a table with CHAR columns has a projection on top, that pads them, and gets it again
+  public Dataset rows(SparkSession session, DeltaLog log, Snapshot snapshot, List some) {
+    Seq files = Sequences.seq(some);
+    // the projection that pads CHAR columns is dropped here: baseRelationToDataFrame adds it again
     LogicalPlan plan = log.createDataFrame(snapshot, files, false, Option.empty()).queryExecution().analyzed();
     HadoopFsRelation delta = (HadoopFsRelation) ((LogicalRelation) plan.collectLeaves().head()).relation();
     Chosen chosen = new Chosen(session, log, snapshot, files);
@@ -27,7 +36,60 @@ public final class Files {
         delta.fileFormat(), delta.options(), session));
   }
 
-  /** Write rows and add to `actions` that their files come in the place of those that hold the rows now (AddFile actions). */
+  /** Some of a list's files, by their places in it: "0,3,7". One call for all, so that no file crosses to Python by itself. */
+  public List pick(List files, String places) {
+    List found = new ArrayList();
+    if (!places.isEmpty()) for (String place : places.split(",")) found.add(files.get(Integer.parseInt(place)));
+    return found;
+  }
+
+  /** The next files of an iterator, at most some; none after the last. */
+  public List next(Iterator files, int most) {
+    List found = new ArrayList();
+    while (found.size() < most && files.hasNext()) found.add(files.next());
+    return found;
+  }
+
+  /** Actions of the log from their JSON, one a line. */
+  public List actions(String lines) {
+    List found = new ArrayList();
+    if (!lines.isEmpty()) for (String line : lines.split("\n")) found.add(Action$.MODULE$.fromJson(line));
+    return found;
+  }
+
+  /** The names, one a line, of the files in a folder that start with a prefix; none if there is no folder. The storage is listed page by page. */
+  public String names(FileSystem files, Path folder, String prefix) throws IOException {
+    StringBuilder found = new StringBuilder();
+    try {
+      RemoteIterator listed = files.listStatusIterator(folder);
+      while (listed.hasNext()) {
+        String name = ((FileStatus) listed.next()).getPath().getName();
+        if (name.startsWith(prefix)) found.append(found.length() == 0 ? "" : "\n").append(name);
+      }
+    } catch (FileNotFoundException none) {
+      return "";
+    }
+    return found.toString();
+  }
+
+  /** Remove the files of a folder that were last written before a time in milliseconds; returns how many. */
+  public long deleteOlder(FileSystem files, Path folder, long before) throws IOException {
+    long removed = 0;
+    try {
+      RemoteIterator listed = files.listStatusIterator(folder);
+      while (listed.hasNext()) {
+        FileStatus file = (FileStatus) listed.next();
+        if (file.isDirectory() || file.getModificationTime() >= before) continue;
+        files.delete(file.getPath(), false);
+        removed++;
+      }
+    } catch (FileNotFoundException none) {
+      return removed;
+    }
+    return removed;
+  }
+
+  /** Write rows, and add to `actions` that their files replace those that contain the rows now (AddFile actions). */
   public void rewrite(OptimisticTransaction transaction, Dataset rows, Seq files, List actions) {
     long now = System.currentTimeMillis();
     for (Object file : Sequences.list(files)) actions.add(((AddFile) file).removeWithTimestamp(now, false));
@@ -41,7 +103,7 @@ public final class Files {
         file.amtPassthrough());
   }
 
-  /** Delta's index of given files, but that it does not make a Dataset of them, and filter it, to give them back. */
+  /** Delta's index of given files, which returns them without a Dataset if there is no filter. */
   public static final class Chosen extends TahoeBatchFileIndex {
     private final Seq files;
 

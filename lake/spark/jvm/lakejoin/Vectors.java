@@ -20,11 +20,11 @@ import org.apache.spark.sql.delta.storage.dv.HadoopFileSystemDVStore;
 import scala.Option;
 import scala.Tuple2;
 
-/** Deletion vectors of few rows, written on the driver, in one file for all: Delta would run two Spark jobs for them. */
+/** Deletion vectors of few rows, written by the driver into one file: Delta would run two Spark jobs. */
 public final class Vectors {
   /**
-   * Add to `actions` what takes some rows from a table's files (AddFile actions). `positions`: a file's URL and a row's position in it.
-   * Returns how many rows there were; a row that is gone already does not count.
+   * Add to `actions` what deletes some rows from a table's files (AddFile actions). `positions`: a file's URL and a row's position in it.
+   * Returns the number of rows deleted, without those that were deleted before.
    */
   public long delete(SparkSession session, DeltaLog log, List files, Dataset positions, List actions) throws IOException {
     Map byName = new HashMap();
@@ -38,7 +38,7 @@ public final class Vectors {
       if (!vectors.containsKey(name)) vectors.put(name, vector(store, table, (AddFile) byName.get(name)));
       ((RoaringBitmapArray) vectors.get(name)).add(row.getLong(1));
     }
-    long gone = 0;
+    long deleted = 0;
     UUID id = UUID.randomUUID();
     DeletionVectorStoreUtils.Writer writer = null;
     try {
@@ -46,7 +46,7 @@ public final class Vectors {
         AddFile file = (AddFile) byName.get(((Map.Entry) each).getKey());
         RoaringBitmapArray vector = (RoaringBitmapArray) ((Map.Entry) each).getValue();
         long marked = vector.cardinality();
-        gone += marked - file.numDeletedRecords();
+        deleted += marked - file.numDeletedRecords();
         if (file.numPhysicalRecords().isDefined() && (Long) file.numPhysicalRecords().get() == marked) {
           actions.add(file.removeWithTimestamp(System.currentTimeMillis(), true));
           continue;
@@ -62,7 +62,7 @@ public final class Vectors {
     } finally {
       if (writer != null) writer.close();
     }
-    return gone;
+    return deleted;
   }
 
   private static RoaringBitmapArray vector(HadoopFileSystemDVStore store, Path table, AddFile file) {
