@@ -24,7 +24,8 @@ from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Expression, Measure, Node, column_name
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Reading
+from lake.relations.frames import Changes
+from lake.relations.reading import Reading
 from lake.relations.stored import Stored
 from lake.spark import zset
 
@@ -51,7 +52,7 @@ class AddedAggregate(Stored):
         parts = [held.withColumn(_SIGN, F.lit(0)), *_signed(self, delta, reading)]
         overflow = reading.catalyst.spark.conf.get("spark.sql.ansi.enabled") != "true"
         may_overflow = [m for m in self.measures if overflow and m.kind == "sum" and m.data_type.startswith("DECIMAL")]
-        added = reading.keep_rows(_added(self, parts, may_overflow))
+        added = reading.frames.keep_rows(_added(self, parts, may_overflow))
         if not may_overflow and not any(m.kind in ("min", "max") for m in self.measures):
             return added.frame.drop(_STALE)
         return _anew(self, added, reading)
@@ -121,7 +122,7 @@ def _finished(measure: Measure) -> Column:
 
 def _anew(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFrame:
     """The added rows, with the stale groups looked up."""
-    stale = reading.keep(added.frame.where(_STALE).drop(_STALE))
+    stale = reading.frames.keep(added.frame.where(_STALE).drop(_STALE))
     fresh = added.frame.where(~F.col(_STALE)).drop(_STALE)
     if stale is None:
         return fresh

@@ -22,7 +22,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Attribute, Node
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.frames import Changes
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import equality
 
@@ -99,7 +101,7 @@ class Relation(ABC):
         reading.budget.recompute_operator(reading.bytes_of(self), f"{self.node.kind} was recomputed: {self.reason or reason}")
         new = self.run(reading, [child.snapshot(reading) for child in self.children])
         old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
-        return reading.keep(zset.consolidate(zset.subtract(new, old)))
+        return reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
 
     def run(self, reading: Reading, frames: Sequence[DataFrame], since: bool = False) -> DataFrame:
         """Spark's own operator on the given rows, with the values of its subqueries at `until` (or at `since`)."""

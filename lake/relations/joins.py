@@ -21,8 +21,10 @@ from pyspark.sql import DataFrame
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression, Node
 from lake.relations.base import Relation
+from lake.relations.frames import Changes
 from lake.relations.keyed import Keyed
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 
 
@@ -68,7 +70,7 @@ class Join(Relation):
         if first is None or not picked:
             rows = self.snapshot(reading)
         else:
-            found = reading.keep_rows(self.children[first].lookup(keys.pick(picked), reading))
+            found = reading.frames.keep_rows(self.children[first].lookup(keys.pick(picked), reading))
             frames = {first: found.frame, 1 - first: self.other(1 - first, found, reading)}
             rows = self.run(reading, [frames[0], frames[1]])
         certain = first in self.walkable
@@ -142,5 +144,5 @@ class KeyedJoin(Join, Keyed):
             driving = reading.changes_of(self.children[side])
             if driving is not None and reading.changes_of(self.children[1 - side]) is None:
                 frames = {side: driving.frame, 1 - side: self.other(1 - side, driving, reading)}
-                return reading.keep(self.run(reading, [frames[0], frames[1]]))
+                return reading.frames.keep(self.run(reading, [frames[0], frames[1]]))
         return Keyed.own_changes(self, reading)

@@ -20,7 +20,9 @@ from pyspark.sql import DataFrame
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression, Node
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.frames import Changes
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 
 
@@ -57,11 +59,11 @@ class Keyed(Relation):
         keys = reading.keys(parts)
         new, old = [], []
         for child, on in zip(self.children, self.keys, strict=True):
-            rows = reading.keep_rows(child.lookup(keys.pick(dict(enumerate(on))), reading)).frame
+            rows = reading.frames.keep_rows(child.lookup(keys.pick(dict(enumerate(on))), reading)).frame
             new.append(rows)
             old.append(child.rows_since(reading, rows))
         changed = zset.subtract(self.run(reading, new), self.run(reading, old))
-        return reading.keep(zset.consolidate(changed))
+        return reading.frames.keep(zset.consolidate(changed))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Only keys that the operator itself goes by reach its child; the rest is a semi join on its result."""

@@ -15,7 +15,9 @@ from pyspark.sql import DataFrame
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.frames import Changes
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.relations.source import renamed
 from lake.spark import zset
 
@@ -38,7 +40,7 @@ class Linear(Relation):
             return None
         result = self.run(reading, [changes.frame])
         if changes.local:
-            return reading.keep(result)
+            return reading.frames.keep(result)
         passed = changes.passed or changes.count
         return Changes(result, None, local=False, passed=passed if self.node.kind in CHEAP and not self.subqueries else None)
 

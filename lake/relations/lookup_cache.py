@@ -25,7 +25,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lake.catalyst.nodes import Attribute, Expression
 from lake.core.snapshots import Snapshot
-from lake.relations.reading import Keys, Reading
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import decoded, lossless, of_frame
 
@@ -232,7 +233,7 @@ class Cache:
         if missing:
             if first is None:
                 first = looked_up(keys if len(missing) == len(wanted) else _only(keys, missing, reading))
-            table = reading.keep_rows(first)
+            table = reading.frames.keep_rows(first)
             if not table.local:  # too many for the driver
                 return table.frame.select(*side.names).unionByName(_frame(found, side, reading))
             read = _read(table.frame, side, reading)
@@ -252,7 +253,7 @@ class Cache:
         return _Side(source.name, source.columns, names, on, schema, KeyedRows(self.sizes[source.name]))
 
     def _advance(self, side: _Side, reading: Reading) -> None:
-        changes = reading.changes_of_table(side.source, side.columns)
+        changes = reading.tables.changes(side.source, side.columns)
         if changes is None:
             return
         if not changes.local:

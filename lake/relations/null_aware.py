@@ -15,8 +15,10 @@ from pyspark.sql import DataFrame
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Node
 from lake.relations.base import Relation
+from lake.relations.frames import Changes
 from lake.relations.joins import KeyedJoin
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 
 
 class NullAwareJoin(KeyedJoin):
@@ -53,5 +55,5 @@ class NullAwareJoin(KeyedJoin):
 
     def _holds_null(self, side: int, reading: Reading) -> bool:
         """Whether a row of one side, at `until`, has a NULL among its keys."""
-        found = (self.children[side].lookup(Keys.null(key, reading), reading).limit(1) for key in self.keys[side])
-        return any(reading.keep(rows) is not None for rows in found)
+        found = (self.children[side].lookup(Keys.null(key, reading.catalyst), reading).limit(1) for key in self.keys[side])
+        return any(reading.frames.keep(rows) is not None for rows in found)

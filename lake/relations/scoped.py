@@ -23,10 +23,11 @@ from lake.catalyst.determinism import named_in
 from lake.catalyst.nodes import Expression
 from lake.relations.base import Relation
 from lake.relations.budget import FallBackToRecompute
+from lake.relations.frames import Changes
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.linear import Linear, UnionAll
-from lake.relations.reading import Changes, Reading
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.zset import is_bitwise
 
@@ -166,7 +167,7 @@ def _touched_join(join: Join, on: Sequence[Expression], reading: Reading) -> lis
         assert chosen is not None
         child, on, owns = chosen[0], chosen[1][: len(on)], chosen[1][len(on) :]
         keys = reading.keys(driving).pick(dict(enumerate(owns)))
-        parts.append((reading.keep_rows(child.lookup(keys, reading)), on))
+        parts.append((reading.frames.keep_rows(child.lookup(keys, reading)), on))
     return parts
 
 

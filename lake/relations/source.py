@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame
 from lake.catalyst.nodes import Attribute, Node
 from lake.core.sql import quoted
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.frames import Changes
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import Ranges
 
@@ -57,16 +59,16 @@ class Source(Relation):
 
     def snapshot(self, reading: Reading) -> DataFrame:
         whole = self._whole(reading)
-        return _named(reading.rows_among(self.name), self.output) if whole is None else whole.select(*self._own)
+        return _named(reading.tables.rows(self.name), self.output) if whole is None else whole.select(*self._own)
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        found = reading.changes_of_table(self.name, self.columns)
+        found = reading.tables.changes(self.name, self.columns)
         if found is None:
             return None
         changes = reading.catalyst.with_names(found.frame, [*[a.column for a in self._read], zset.WEIGHT])
         if self._read == self._output:
             return Changes(changes, found.count, found.local)
-        return reading.keep(zset.consolidate(changes.select(*self._own, zset.WEIGHT)))
+        return reading.frames.keep(zset.consolidate(changes.select(*self._own, zset.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is kept whole.
@@ -88,7 +90,7 @@ class Source(Relation):
         (column, ranges), *_ = among.items()
         table = (self.name, *self.columns, column, ranges.data_type)
         names = [a.column for a in self._read]
-        found = reading.looked_up(
+        found = reading.tables.looked_up(
             table, keys, lambda: exactly(keys), lambda rows: self.restricted(reading.catalyst.with_names(rows, names), keys, reading)
         )
         return reading.catalyst.with_names(found, names).select(*self._own)
@@ -96,7 +98,7 @@ class Source(Relation):
     def _near(self, keys: Keys, reading: Reading) -> DataFrame:
         """The rows of those files that may hold some keys, in the columns that are read."""
         whole = self._whole(reading)
-        return _named(reading.rows_among(self.name, self._among(keys)), self._read) if whole is None else whole
+        return _named(reading.tables.rows(self.name, self._among(keys)), self._read) if whole is None else whole
 
     def _among(self, keys: Keys) -> dict[str, Ranges]:
         names = {a.id: a.name for a in self.node.output}
@@ -104,7 +106,7 @@ class Source(Relation):
 
     def _whole(self, reading: Reading) -> DataFrame | None:
         size = reading.sources.bytes(self.name)
-        found = reading.whole(self, lambda: _named(reading.sources.rows(self.name, {}), self._read), size)
+        found = reading.small_table(self, lambda: _named(reading.sources.rows(self.name, {}), self._read), size)
         return None if found is None else found.frame
 
     @property

@@ -16,8 +16,10 @@ from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import column_name
 from lake.relations.base import Relation
+from lake.relations.frames import Changes
 from lake.relations.keyed import Keyed
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 
 

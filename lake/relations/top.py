@@ -20,7 +20,8 @@ from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Node
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Reading
+from lake.relations.frames import Changes
+from lake.relations.reading import Reading
 from lake.relations.stored import Stored
 from lake.spark import zset
 
@@ -38,15 +39,15 @@ class Top(Stored):
 
     def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """The top of what is held and what came, or of the whole child where that may be another."""
-        held_rows = reading.keep_rows(held)
+        held_rows = reading.frames.keep_rows(held)
         there = zset.consolidate(zset.add([held_rows.frame, delta.frame.select(*held.columns, zset.WEIGHT)]))
-        candidates = reading.keep_rows(zset.to_rows(there.where(F.col(zset.WEIGHT) > 0), "a LIMIT")).frame
-        top = reading.keep_rows(self.run(reading, [candidates])).frame
+        candidates = reading.frames.keep_rows(zset.to_rows(there.where(F.col(zset.WEIGHT) > 0), "a LIMIT")).frame
+        top = reading.frames.keep_rows(self.run(reading, [candidates])).frame
         if held_rows.count is not None and held_rows.count < self.most:
             return top
         last = reading.catalyst.run(self._sort, [held_rows.frame]).offset(self.most - 1)
         other = self.run(reading, [candidates.unionByName(last)])
-        if reading.keep(zset.consolidate(zset.subtract(other, top))) is None:
+        if reading.frames.keep(zset.consolidate(zset.subtract(other, top))) is None:
             return top
         reading.budget.reasons.append("LIMIT was recomputed: rows of the top were deleted, and too few were inserted in their place")
         return self.snapshot(reading)
