@@ -11,7 +11,13 @@ a group stays smallest until it is deleted (as the largest does): such a group i
 of decimals that overflowed, which is NULL outside ANSI mode and can't be added to. Exact for whole numbers and decimals; a sum of
 doubles would drift (trap 8), and is not done so.
 
-Example: held (g=1, n=2, sum=30), Δ = {(1, 5): +1, (1, 10): -1}: (g=1, n=2, sum=25).
+Example: stored are the count 2 and the sum 30 of group 1; 5 is inserted, 10 is deleted.
+
+    >>> from tests.relations.twin import bag, group, shown
+    >>> stored, inserted, deleted = bag((1, 2, 30)), group(bag((1, 5)), bag()), group(bag((1, 10)), bag())
+    >>> columns = zip(*stored, *inserted, *deleted)
+    >>> next(columns), *[old + plus - minus for old, plus, minus in columns]
+    ((1, 1, 1), 2, 25)
 """
 
 from __future__ import annotations

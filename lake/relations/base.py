@@ -11,6 +11,16 @@ under one law, which each relation's tests check:
 Read from the other end, it says that the old side never needs to be read:
 
     lookup(keys, since) = lookup(keys, until) - changes restricted to keys
+
+Example: the row 1 is replaced by 2.
+
+    >>> from tests.relations.twin import bag, difference, plus, shown
+    >>> since, until = bag((1,), (3,)), bag((2,), (3,))
+    >>> changes = difference(until, since)
+    >>> shown(changes)
+    {(1,): -1, (2,): 1}
+    >>> plus(since, changes) == until
+    True
 """
 
 from __future__ import annotations

@@ -8,8 +8,16 @@ Rule 1:
 A term whose Δ is empty is not computed. B_until and A_until are looked up by the equi-keys of the other side's Δ, and the
 lookup walks on through nested joins, so that no two full inputs are ever joined.
 
-Example: A = {(1, 'x')}, B = {}; both get a row of key 1: ΔA ⋈ B_until finds it, A_until ⋈ ΔB finds the old and the new row
-of A, and ΔA ⋈ ΔB takes back the pair that was counted twice.
+Example: A and B each get a row of key 1. Both of the first terms find the pair of the new rows; the third subtracts it once.
+
+    >>> from tests.relations.twin import bag, difference, join, plus, shown, times
+    >>> a, b, a2, b2 = bag((1, 'x')), bag(), bag((1, 'x'), (1, 'y')), bag((1, 'z'))
+    >>> da, db = difference(a2, a), difference(b2, b)
+    >>> shown(join(da, b2)), shown(join(a2, db)), shown(join(da, db))
+    ({(1, 'y', 1, 'z'): 1}, {(1, 'x', 1, 'z'): 1, (1, 'y', 1, 'z'): 1}, {(1, 'y', 1, 'z'): 1})
+    >>> changes = plus(join(da, b2), join(a2, db), times(join(da, db), -1))
+    >>> changes == difference(join(a2, b2), join(a, b))
+    True
 """
 
 from __future__ import annotations

@@ -8,7 +8,15 @@ since the rows of all other keys are the same at both ends, and cancel. No state
 key like any other here; the operator itself decides what it matches. Where there is no key (a global aggregate, a LIMIT, a
 range-only outer join) everything is affected: the operator is recomputed at both ends and subtracted.
 
-Example: count(*) by g; Δ = {(g=1): -1}: rows of g=1 are looked up, counted now (2) and before (3): {(1, 2): +1, (1, 3): -1}.
+Example: count and sum by the first column. A row of key 1 is deleted: only rows of key 1 are read.
+
+    >>> from tests.relations.twin import bag, difference, group, lookup, shown
+    >>> until = bag((1, 5), (1, 6), (2, 7))
+    >>> delta = difference(bag(), bag((1, 4)))
+    >>> new = lookup(until, {1})
+    >>> old = difference(new, delta)
+    >>> shown(difference(group(new, bag()), group(old, bag())))
+    {(1, 2, 11): 1, (1, 3, 15): -1}
 """
 
 from __future__ import annotations

@@ -3,7 +3,12 @@
     changes(op(A)) = op(changes(A))            weights pass through
     changes(A ∪ B) = changes(A) + changes(B)
 
-Example: a filter x > 1 over {(1): -1, (2): +1} gives {(2): +1}.
+Example: the filter x > 1 over an update of 1 to 2.
+
+    >>> from tests.relations.twin import bag, difference
+    >>> changes = difference(bag((2,)), bag((1,)))
+    >>> {row: weight for row, weight in changes.items() if row[0] > 1}
+    {(2,): 1}
 """
 
 from __future__ import annotations

@@ -3,7 +3,12 @@
 While no row that may play a part has a NULL there, at either end, `a = b` alone decides, and rule 2 holds by that equality. Else any row
 may be affected: the join is recomputed at both ends, or, where only the left side changed, that meets the whole right side.
 
-Example: `a NOT IN (1, 2)` keeps all its rows but those with 7 where 7 is added on the right; where NULL is added it loses all of them.
+Example: 7 is added on the right, which affects the rows of key 7; then NULL, which affects all rows.
+
+    >>> from tests.relations.twin import bag, not_in, shown
+    >>> left = bag((6, 'x'), (7, 'y'))
+    >>> [shown(not_in(left, right)) for right in (bag((1,)), bag((1,), (7,)), bag((1,), (7,), (None,)))]
+    [{(6, 'x'): 1, (7, 'y'): 1}, {(6, 'x'): 1}, {}]
 """
 
 from __future__ import annotations

@@ -9,7 +9,12 @@ scope under which anything may differ between `since` and `until`. Then
 Finding K asks no order-dependent relation for its rows at `since`: it comes from the changes of the relations below it, and across a
 join from the rows at `until` that the other side's changes match (where they differ at `since`, they are among K already).
 
-Example: avg(d) by g; Δ = {(g=1, d=0.5): +1}: K = {g=1}; the average of g=1 is computed now, and replaces the row that the view holds.
+Example: a sum of doubles by g. A row of group 1 is inserted: the stored row of group 1 is subtracted, not one that is computed now.
+
+    >>> from tests.relations.twin import bag, difference, group, lookup, shown
+    >>> until, stored = bag((1, 0.5), (1, 1.5), (2, 3.0)), bag((1, 1, 0.5), (2, 1, 3.0))
+    >>> shown(difference(group(lookup(until, {1}), bag()), lookup(stored, {1})))
+    {(1, 1, 0.5): -1, (1, 2, 2.0): 1}
 """
 
 from __future__ import annotations

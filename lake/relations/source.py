@@ -21,7 +21,11 @@ class Source(Relation):
 
         changes = the table's consolidated change feed over (since, until]
 
-    Example: versions 5 to 7 insert (1, 'a'), then update it to (1, 'b'): changes are {(1, 'b'): +1}.
+    Example: versions 5 to 7 insert (1, 'a'), then update it to (1, 'b').
+
+    >>> from tests.relations.twin import bag, difference, plus, shown
+    >>> shown(plus(bag((1, 'a')), difference(bag((1, 'b')), bag((1, 'a')))))
+    {(1, 'b'): 1}
     """
 
     rule = "reads its change feed"

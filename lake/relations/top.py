@@ -8,7 +8,16 @@ child that is not in H comes after b, or is equal to it. So where n rows of C co
 and else (rows of the top went, and too few came) the child is read whole. Whether it is so, Spark itself is asked: a copy of b added
 to C must not make another top. Where H is shorter than n it is all of the child, and C is too.
 
-Example: n = 2, H = {1, 3}, Δ = {2: +1, 1: -1}: b = 3, C = {2, 3}, top(C) = {2, 3} = top(C + {3}).
+Example: n = 2; of the stored rows 1 and 3, 1 is deleted, and 2 is inserted. A copy of the last row, 3, makes no other top.
+
+    >>> from tests.relations.twin import bag, difference, first, plus
+    >>> stored, delta = bag((1,), (3,)), difference(bag((2,)), bag((1,)))
+    >>> candidates = plus(stored, delta)
+    >>> sorted(first(candidates, 2)), first(plus(candidates, bag((3,))), 2) == first(candidates, 2)
+    ([(2,), (3,)], True)
+    >>> without = plus(stored, difference(bag(), bag((1,))))  # nothing is inserted: the child is read in full
+    >>> first(plus(without, bag((3,))), 2) == first(without, 2)
+    False
 """
 
 from __future__ import annotations
