@@ -3,7 +3,7 @@
     sum(x), avg(x), count(y) by g   →   project(sum / n, ...)  over  count(*), sum(x), count(x), count(y) by g
 
 Which aggregates can: counts, sums and averages of whole numbers and decimals, min and max, without DISTINCT. An average is
-evaluated from its sum and count by Spark's own expression. See relations/additive.py for the rule, which is trap 10's.
+evaluated from its sum and count by Spark's own expression. See relations/additive.py for the rule (trap 10).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _COMPARED = _WHOLE | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
 
 
 def stored(node: Node, catalyst: Catalyst) -> Node:
-    """The tree with what is at its root, or under projections, made ready to be refreshed from the rows that the view holds: an
-    aggregate split in two, an ORDER BY ... LIMIT marked. The same tree where it is neither, or can't be."""
+    """The tree with its root, or the operator under projections, prepared to be refreshed from the stored rows: an aggregate is split
+    in two, an ORDER BY ... LIMIT is marked. The same tree where it is neither, or can't be."""
     if catalyst.subquery_plans(node):
         return node
     if node.kind in ("Project", "Sort"):

@@ -1,4 +1,4 @@
-"""Catalyst's expressions: what they read, what they may be used for, and new ones made of them."""
+"""Wraps Catalyst's expressions: what they read, what they may be used for, and new ones made of them."""
 
 from __future__ import annotations
 

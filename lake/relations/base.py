@@ -40,11 +40,11 @@ from lake.spark.key_ranges import equality
 
 
 class Relation(ABC):
-    """One node of a view's tree with its child relations. Immutable; what a refresh computes is kept in its `Reading`.
+    """One node of a view's tree with its child relations. Immutable; what a refresh computes is stored in its `Reading`.
 
     `order_dependent`: what in it, or below it, makes its rows depend on the order of its inputs' rows, empty where nothing does: its
-    rows at `since` can then not be computed again, and `own_changes` must not be asked for (see scoped.py). `looks_up`: whether its
-    changes take more than those of its children.
+    rows at `since` can then not be recomputed, and `own_changes` must not be called (see scoped.py). `looks_up`: whether its changes need
+    more than the changes of its children.
     """
 
     rule = ""
@@ -75,7 +75,7 @@ class Relation(ABC):
 
     @abstractmethod
     def own_changes(self, reading: Reading) -> Changes | None:
-        """The relation's changes, its subqueries' values unchanged."""
+        """The relation's changes, where the values of its subqueries did not change."""
 
     @abstractmethod
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
@@ -90,7 +90,7 @@ class Relation(ABC):
         return self.rows_since(reading, self.snapshot(reading))
 
     def rows_since(self, reading: Reading, rows: DataFrame) -> DataFrame:
-        """What some rows at `until` were at `since`; they must hold all rows of each key that changed."""
+        """The rows at `since` of some rows at `until`, which must include all rows of each key that changed."""
         changes = reading.changes_of(self)
         if changes is None:
             return rows

@@ -14,7 +14,7 @@ from lake.catalyst import Catalyst
 class Changes:
     """Weighted rows of one relation over the interval.
 
-    `count`: how many there are, once they are computed and stored (`kept`); `local`: they are on the driver. Where they are not stored,
+    `count`: how many there are, once they are computed and `stored`; `local`: they are on the driver. Where they are not stored,
     nothing has been computed yet, and reading the frame twice would compute it twice. `passed`: how many stored rows are read to compute
     them, where each is looked at once and no more is done.
     """
@@ -25,7 +25,7 @@ class Changes:
     passed: int | None = None
 
     @property
-    def kept(self) -> bool:
+    def stored(self) -> bool:
         return self.count is not None
 
 

@@ -50,11 +50,11 @@ class Join(Relation):
 
     @property
     def equalities(self) -> tuple[str, ...]:
-        """What it goes by, in words."""
+        """The equalities of its condition, in words."""
         return tuple(f"{a} {'<=>' if safe else '='} {b}" for a, b, safe in self.equi_keys)
 
     def other(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
-        """The rows of one side that can match rows of the other: at least those, the join itself decides."""
+        """At least the rows of one side that can match rows of the other; the join itself decides."""
         child = self.children[side]
         if not self.equi_keys:
             return child.snapshot(reading)
@@ -63,10 +63,11 @@ class Join(Relation):
         return child.lookup(keys.without_nulls([null_safe for *_, null_safe in self.equi_keys]), reading, exact=False)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Keys go to a side that has them, and from what is found there to the other side by the equi-keys.
+        """Looks up the keys on a side that has them, and the rows found there on the other side, by the equi-keys.
 
         Narrowing a NULL-supplying side first makes matched rows of the other look unmatched (trap 3): such rows have NULL in that
-        side's columns, so where no key is NULL they are dropped again. `coalesce(a, b)` of a full join's `a = b` goes to both sides.
+        side's columns, so where no key is NULL they are dropped again. `coalesce(a, b)` of a full join's `a = b`
+        is looked up on both sides.
         """
         merged = self._merged(keys.on, reading.catalyst) if self.join_type == "FullOuter" else {}
         if merged:
@@ -117,7 +118,7 @@ class Join(Relation):
 
 
 class InnerJoin(Join):
-    """An inner or cross join with any condition; without equi-keys the other side is read whole."""
+    """An inner or cross join with any condition; without equi-keys the other side is read in full."""
 
     rule = "bilinear: each side's changes look up the other side"
 

@@ -35,7 +35,7 @@ from lake.spark import zset
 
 
 class Keyed(Relation):
-    """Any operator that treats each key's rows by themselves. `keys[i]` are the key expressions over child i; `reason` says
+    """Any operator whose result for a key depends on the rows of that key only. `keys[i]`: the key expressions over child i; `reason`:
     why there are none."""
 
     looks_up = True
@@ -55,7 +55,7 @@ class Keyed(Relation):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        return "affected keys: looked up and computed anew" if self.keys[0] else "recomputed at both ends"
+        return "affected keys: looked up and recomputed" if self.keys[0] else "recomputed at both ends"
 
     def own_changes(self, reading: Reading) -> Changes | None:
         deltas = [reading.changes_of(child) for child in self.children]
@@ -74,7 +74,7 @@ class Keyed(Relation):
         return reading.frames.keep(zset.consolidate(changed))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Only keys that the operator itself goes by reach its child; the rest is a semi join on its result."""
+        """Only keys of the operator itself are looked up in its child; the rest is a semi join on its result."""
         pushed = self.pushed(keys.on, reading.catalyst)
         if not pushed:
             rows = self.snapshot(reading)

@@ -31,7 +31,7 @@ PASS_THROUGH = frozenset(
 )
 LINEAR = PASS_THROUGH | {"Project", "Generate", "Expand"}
 CHEAP = frozenset({"Filter", "Project"})
-"""Not worth keeping their result, where it is most of their input, and that is kept."""
+"""Their result is not stored where it is most of their input, and the input is stored."""
 
 
 class Linear(Relation):
@@ -40,7 +40,7 @@ class Linear(Relation):
     rule = "applied to the changes"
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        changes = reading.changes_of(self.children[0], kept=False)
+        changes = reading.changes_of(self.children[0], stored=False)
         if changes is None:
             return None
         result = self.run(reading, [changes.frame])
@@ -50,7 +50,7 @@ class Linear(Relation):
         return Changes(result, None, local=False, passed=passed if self.node.kind in CHEAP and not self.subqueries else None)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Keys that can be said in terms of the child's columns are looked up there; what is left is a semi join here."""
+        """Keys that are expressions over the child's columns are looked up there; the rest is a semi join here."""
         pushed = self.pushed(keys.on, reading.catalyst)
         if not pushed:
             rows = self.snapshot(reading)
@@ -90,7 +90,7 @@ class UnionAll(Relation):
         return _together(frames)
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        found = [(child, reading.changes_of(child, kept=False)) for child in self.children]
+        found = [(child, reading.changes_of(child, stored=False)) for child in self.children]
         moved = [(child, changes) for child, changes in found if changes is not None]
         if not moved:
             return None

@@ -1,7 +1,7 @@
 """NOT IN (also under OR): an anti or existence join by `a = b OR (a = b) IS NULL`, where a NULL on either side matches every row.
 
-While no row that may play a part has a NULL there, at either end, `a = b` alone decides, and rule 2 holds by that equality. Else any row
-may be affected: the join is recomputed at both ends, or, where only the left side changed, that meets the whole right side.
+If no row that can matter has a NULL there, at either end, `a = b` alone decides, and rule 2 holds by that equality. Otherwise any row may
+be affected: the join is recomputed at both ends, or, where only the left side changed, its changes are joined with all of the right side.
 
 Example: 7 is added on the right, which affects the rows of key 7; then NULL, which affects all rows.
 
@@ -29,7 +29,7 @@ from lake.relations.reading import Reading
 class NullAwareJoin(KeyedJoin):
     """A join whose only equalities between the sides are null-aware; `keys` are their two sides."""
 
-    rule = "affected keys: looked up and computed anew; recomputed where a NULL comes up"
+    rule = "affected keys: looked up and recomputed; recomputed in full where there is a NULL"
 
     def __init__(
         self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, catalyst: Catalyst
@@ -44,7 +44,7 @@ class NullAwareJoin(KeyedJoin):
         return tuple(f"{a} = {b} or NULL" for a, b in zip(*self.keys, strict=True))
 
     def other(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
-        """The rows of one side that rows of the other can match: those of their keys, all where there is a NULL on either side."""
+        """The rows of one side that rows of the other can match: rows of their keys, all rows where there is a NULL on either side."""
         keys = reading.keys([(driving, self.keys[1 - side])]).pick(dict(enumerate(self.keys[side])))
         child = self.children[side]
         if keys.hold_null() or self._holds_null(side, reading):

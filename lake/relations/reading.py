@@ -20,18 +20,18 @@ __all__ = ["SMALL", "Cache", "Changes", "Keys", "Reading", "Sources"]
 
 
 class Cache(Protocol):
-    """Rows that lookups found in earlier batches of the real-time path, moved on to `until` (lookup_cache.py)."""
+    """Rows that lookups found in earlier batches of the real-time path, updated to `until` (lookup_cache.py)."""
 
     def lookup(self, source: Any, keys: Keys, reading: Reading, looked_up: Callable[[Keys], DataFrame], /) -> DataFrame | None:
-        """The rows of a source with one of the keys, None where such keys are not kept; `looked_up`: those of some keys, from the table."""
+        """The rows of a source with one of the keys, None where such keys are not cached; `looked_up`: rows of keys, from the table."""
 
 
 SMALL = 1 << 20
 """A table of fewer bytes is read in full, once: looking keys up in it costs more jobs than it has files."""
 
 
-class Asked(Protocol):
-    """What a reading asks of a relation (base.Relation)."""
+class Computed(Protocol):
+    """What a reading needs of a relation (base.Relation)."""
 
     @property
     def sources(self) -> Sequence[tuple[object, str]]: ...
@@ -68,16 +68,16 @@ class Reading:
     def __exit__(self, *exc: object) -> None:
         self.frames.unpersist()
 
-    def changes_of(self, relation: Asked, kept: bool = True) -> Changes | None:
-        """The relation's changes over the interval, computed once; `kept` false: for one who reads them once, as they are."""
+    def changes_of(self, relation: Computed, stored: bool = True) -> Changes | None:
+        """The relation's changes over the interval, computed once. `stored` false: for a caller that reads them once, as they are."""
         if id(relation) not in self._changes:
             self._changes[id(relation)] = relation.compute_changes(self)
         changes = self._changes[id(relation)]
-        if changes is not None and kept and not changes.kept:
+        if changes is not None and stored and not changes.stored:
             changes = self._changes[id(relation)] = self.frames.keep(changes.frame, changes.passed)
         return changes
 
-    def value(self, subquery: Asked, since: bool) -> Literal:
+    def value(self, subquery: Computed, since: bool) -> Literal:
         """The value of a scalar subquery at one end of the interval, computed once."""
         since = since and self.changes_of(subquery) is not None
         if (id(subquery), since) not in self._values:
@@ -94,7 +94,7 @@ class Reading:
         self.budget.fall_back(why)
         self.frames.expect_many()
 
-    def bytes_of(self, relation: Asked) -> int:
+    def bytes_of(self, relation: Computed) -> int:
         """The size of the tables below a relation, each as often as it is read."""
         return sum(self.sources.bytes(source) for _, source in relation.sources)
 
@@ -109,6 +109,6 @@ class Reading:
             frame = frame.unionByName(other)
         local = all(changes.local for changes, _ in parts)
         if not local:  # many changes may still be of few keys
-            kept = self.frames.keep_rows(frame.distinct())
-            frame, local = kept.frame, kept.local
+            distinct = self.frames.keep_rows(frame.distinct())
+            frame, local = distinct.frame, distinct.local
         return Keys(tuple(parts[0][1]), frame, of_frame(frame, local), local)

@@ -36,10 +36,10 @@ class Sources(Protocol):
         """The size of the files that the table's changes are read from; 0 where there are none."""
 
     def spread(self, source: str) -> float:
-        """The files that changes lie in, by size, as a share of the table's: 0 for none, 1 for all."""
+        """The size of the files with changes, as a share of the table's: 0 for none, 1 for all."""
 
     def changed(self, source: str) -> int:
-        """How many rows of the table came and went at the least, as far as that is known without reading them."""
+        """At least how many rows of the table were inserted and deleted, as far as that is known without reading them."""
 
     def count(self, source: str) -> int | None:
         """How many rows the table has at `until`, None where that is not known without reading them."""
