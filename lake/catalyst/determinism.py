@@ -35,6 +35,8 @@ _ALWAYS = {
     "NthValue": "nth_value",
     "PythonUDAF": "a Python aggregate",
     "Product": "product",
+    "VectorSum": "vector_sum",
+    "VectorAvg": "vector_avg",
 }
 _MOMENTS = frozenset(
     [
