@@ -1,4 +1,4 @@
-"""What a refresh keeps of what it computed: once, on the driver where it is little."""
+"""A refresh computes a frame once, and stores its rows: on the driver where they are few."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_changes_that_the_log_says_are_many_are_not_tried_for_few(
 
 
 @pytest.mark.parametrize(("rows", "local"), [(10, False), (2, True), (0, True)])
-def test_after_many_rows_whatever_is_kept_is_computed_once(spark: SparkSession, rows: int, local: bool) -> None:
+def test_after_many_rows_a_stored_frame_is_computed_once(spark: SparkSession, rows: int, local: bool) -> None:
     seen = spark.sparkContext.accumulator(0)
 
     def note(value: int) -> int:
@@ -55,7 +55,7 @@ def test_after_many_rows_whatever_is_kept_is_computed_once(spark: SparkSession, 
 
 
 @pytest.mark.parametrize("rows", [10, 2])
-def test_what_is_kept_is_not_kept_again(spark: SparkSession, rows: int) -> None:
+def test_a_stored_frame_is_not_stored_again(spark: SparkSession, rows: int) -> None:
     own = own_session(spark)
     with Reading(Catalyst(own), ListedSources(own, {}, {}, {}), local_limit=3) as reading:
         kept = reading.frames.keep(own.range(rows))
