@@ -17,7 +17,7 @@ def bag(*rows: tuple[object, ...]) -> Bag:
 
 def shown(weighted: Bag) -> dict[tuple[object, ...], int]:
     """Weighted rows in the order of their values, NULLs first."""
-    return dict(sorted(weighted.items(), key=lambda item: [(v is not None, v) for v in item[0]]))  # type: ignore[arg-type, return-value]
+    return dict(sorted(weighted.items(), key=lambda item: [(v is not None, v) for v in item[0]]))
 
 
 def difference(after: Bag, before: Bag) -> Bag:
@@ -82,4 +82,4 @@ def not_in(a: Bag, b: Bag) -> Bag:
 
 def first(a: Bag, most: int) -> Bag:
     """ORDER BY all columns LIMIT `most`."""
-    return Counter(sorted(a.elements())[:most])  # type: ignore[type-var]
+    return Counter(sorted(a.elements())[:most])
