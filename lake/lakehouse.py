@@ -258,8 +258,8 @@ class Lakehouse(OpenViews):
         where, reason = agreement.position(path.stamp.answers_for, strong.stamp.answers_for), ""
         held, known = visible(path.pinned.rows()), visible(strong.pinned.rows())
         with self._opened(view) as state:
-            padded = self._prepare(view, state)[0].padded
-        sides = agreement.Sides(held, known, None, verify.key_of(strong), padded)
+            null_extended = self._prepare(view, state)[0].null_extended
+        sides = agreement.Sides(held, known, None, verify.key_of(strong), null_extended)
         try:
             if where != "equal" or not trusted:
                 frames = eventual._inputs_of(spark, path.stamp)

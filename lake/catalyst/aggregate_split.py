@@ -3,7 +3,7 @@
     sum(x), avg(x), count(y) by g   →   project(sum / n, ...)  over  count(*), sum(x), count(x), count(y) by g
 
 Which aggregates can: counts, sums and averages of whole numbers and decimals, min and max, without DISTINCT. An average is
-evaluated from its sum and count by Spark's own expression. See relations/additive.py for the rule, which is trap 10's.
+evaluated from its sum and count by Spark's own expression. See relations/additive.py for the rule (trap 10).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from lake.catalyst.determinism import anywhere
 from lake.catalyst.nodes import Measure, Node
 from lake.spark.jvm.gateway import Java
 
-_WHOLE = frozenset({"byte", "short", "integer", "long"})
-_COMPARED = _WHOLE | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
+_INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_COMPARED = _INTEGERS | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
 
 
 def stored(node: Node, catalyst: Catalyst) -> Node:
-    """The tree with what is at its root, or under projections, made ready to be refreshed from the rows that the view holds: an
-    aggregate split in two, an ORDER BY ... LIMIT marked. The same tree where it is neither, or can't be."""
+    """The tree with its root, or the operator under projections, prepared to be refreshed from the stored rows: an aggregate is split
+    in two, an ORDER BY ... LIMIT is marked. The same tree where it is neither, or can't be."""
     if catalyst.subquery_plans(node):
         return node
     if node.kind in ("Project", "Sort"):
@@ -51,17 +51,17 @@ class _UnsupportedError(Exception):
 
 class _Split:
     def __init__(self, node: Node, catalyst: Catalyst) -> None:
-        self.whole, self.catalyst = node, catalyst
+        self.original, self.catalyst = node, catalyst
         self.package = catalyst.aggregate_functions
         self.aliases: list[tuple[Java, Java]] = []  # (aggregate expression, its output)
         self.measures: list[Measure] = []
 
     def node(self) -> Node:
-        plan, catalyst = self.whole.plan, self.catalyst
+        plan, catalyst = self.original.plan, self.catalyst
         self.rows()
         outputs = [self.replaced(e) for e in catalyst.list(plan.aggregateExpressions())]
         named = [*catalyst.list(plan.groupingExpressions()), *[alias for _, alias in self.aliases]]
-        below = catalyst.aggregate(self.whole, named)
+        below = catalyst.aggregate(self.original, named)
         return catalyst.projection(outputs, replace(below, measures=tuple(self.measures)))
 
     def replaced(self, java: Java) -> Java:
@@ -91,11 +91,11 @@ class _Split:
                 raise _UnsupportedError
 
     def average(self, aggregate: Java, function: Java) -> Java:
-        child, whole = function.child(), _type(function.child()) in _WHOLE
-        summed = self.package.Sum(self.catalyst.cast(child, "decimal(20,0)") if whole else child)
+        child, integer = function.child(), _type(function.child()) in _INTEGERS
+        summed = self.package.Sum(self.catalyst.cast(child, "decimal(20,0)") if integer else child)
         total = self.sum(aggregate, child, self._like(aggregate, summed))
         buffers = self.catalyst.list(function.aggBufferAttributes())
-        values = [self.catalyst.cast(total, "double") if whole else total, self.count(aggregate, child)]
+        values = [self.catalyst.cast(total, "double") if integer else total, self.count(aggregate, child)]
         if [v.dataType().json() for v in values] != [b.dataType().json() for b in buffers]:
             raise _UnsupportedError
         expression = self.catalyst.expression(function.evaluateExpression())
@@ -142,4 +142,4 @@ def _tries(kind: str, function: Java) -> bool:
 
 
 def _exact(java: Java) -> bool:
-    return _type(java) in _WHOLE or _type(java).startswith("decimal")
+    return _type(java) in _INTEGERS or _type(java).startswith("decimal")

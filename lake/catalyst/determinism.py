@@ -1,8 +1,8 @@
 """Which results are not functions of their inputs as multisets, though Spark calls them deterministic (trap 8).
 
 The order in which rows arrive shows in sums of floats (rounding), in collected lists, and wherever ties are broken at random.
-Computing the old side anew could then give a row that the view does not hold. The old side of such an operator is what the view
-holds (relations/scoped.py), never what it would give now.
+Recomputing the old side could then give a row that is not stored. The old side of such an operator is read from the stored rows
+(relations/scoped.py), and never recomputed.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _ALWAYS = {
     "NthValue": "nth_value",
     "PythonUDAF": "a Python aggregate",
     "Product": "product",
+    "VectorSum": "vector_sum",
+    "VectorAvg": "vector_avg",
 }
 _MOMENTS = frozenset(
     [

@@ -1,4 +1,4 @@
-"""Catalyst's expressions: what they read, what they may be used for, and new ones made of them."""
+"""Wraps Catalyst's expressions: what they read, what they may be used for, and new ones made of them."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class Expressions(Scala):
         """Whether the cast keeps values and their order: from a whole number to a wider one or to a decimal that holds it."""
         narrow, wide = cast.child().dataType(), cast.dataType()
         return (
-            str(narrow.typeName()) in _WHOLE
-            and (str(wide.typeName()) in _WHOLE or str(wide.typeName()).startswith("decimal"))
+            str(narrow.typeName()) in _INTEGERS
+            and (str(wide.typeName()) in _INTEGERS or str(wide.typeName()).startswith("decimal"))
             and bool(self._cast.canUpCast(narrow, wide))
         )
 
@@ -149,4 +149,4 @@ EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
 QUERY_PLAN = "org.apache.spark.sql.catalyst.plans.QueryPlan"
 PLAN_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
 SESSION = "spark.sessionWindow"
-_WHOLE = frozenset({"byte", "short", "integer", "long"})
+_INTEGERS = frozenset({"byte", "short", "integer", "long"})

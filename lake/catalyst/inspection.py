@@ -59,7 +59,7 @@ def inspected(plan: Java, catalyst: Catalyst) -> Inspection:
     return Inspection(
         deterministic=deterministic,
         time_and_user=tuple(sorted({_TIME_AND_USER[kind] for kind, _ in census if kind in _TIME_AND_USER} | _casts_of_now(census))),
-        random=() if deterministic else _random(census, catalyst),
+        random=(*(() if deterministic else _random(census, catalyst)), *_random_vectors(census)),
         sources=frozenset(catalyst.source_of(java) for kind, java in census if kind == "LogicalRDD"),
         # also those of which the optimiser needs only the log, as for count(*)
         undeclared=tuple(str(java.simpleString(80)) for kind, java in census if kind in _UNDECLARED),
@@ -71,6 +71,15 @@ def _casts_of_now(census: _Census) -> set[str]:
     casts = [(java, java.children().head()) for kind, java in census if kind in ("Cast", "ParseToDate", "ParseToTimestamp")]
     found = {str(of.eval(None)): str(java.dataType().typeName()) for java, of in casts if of.foldable()}
     return {f"CAST('{word}' AS {kind})" for word, kind in found.items() if kind in _TIMES and word.strip().lower() in NOW}
+
+
+def _random_vectors(census: _Census) -> tuple[str, ...]:
+    """Encryption with a random initialization vector, which Spark calls deterministic: not in mode ECB, nor with a literal vector."""
+    for java in (java for kind, java in census if kind == "AesEncrypt"):
+        ecb = java.mode().foldable() and str(java.mode().eval(None)).upper() == "ECB"
+        if not ecb and not (java.iv().foldable() and java.iv().eval(None)):
+            return ("aes_encrypt without a literal initialization vector",)
+    return ()
 
 
 def _random(census: _Census, catalyst: Catalyst) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The key of a view: a set of its columns that tells its rows apart, derived through the tree from the sources' primary keys.
 
 Key columns that the query does not select are added to the tree's output, so that they can be carried hidden. A view without
-a key is a multiset. A key that follows from grouping is certain; one that leans on a declared primary key is checked when
+a key is a multiset. A key that follows from grouping is certain; one that depends on a declared primary key is checked when
 rows are published.
 """
 
@@ -18,7 +18,7 @@ from lake.spark.jvm.gateway import Java
 
 @dataclass(frozen=True)
 class Key:
-    """Attribute ids of the root's output; `declared`: it leans on a primary key that somebody declared; `null`: one of the rows may have
+    """Attribute ids of the root's output; `declared`: it depends on a declared primary key; `null`: one of the rows may have
     nothing but NULLs in it."""
 
     ids: tuple[int, ...]
@@ -40,7 +40,7 @@ class Carrying:
 
 
 def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence[str]]) -> Carrying:
-    """The tree with what its rows are told apart by among its output."""
+    """The tree with the key of its rows, and its scope, among its output."""
     below = [carrying(child, catalyst, primary_keys) for child in node.children]
     children, keys = [b.node for b in below], [b.key for b in below]
     match node.kind:

@@ -1,4 +1,4 @@
-"""The tree of a query as plain records: attributes, expressions and nodes, each with its place in the JVM (see catalyst.py)."""
+"""The tree of a query as plain records: attributes, expressions and nodes, each with its object in the JVM, which only catalyst uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def column_name(attribute_id: int) -> str:
 
 @dataclass(frozen=True)
 class Attribute:
-    """One output column of a node: Catalyst's expression id, the name the user sees, and its place in the JVM."""
+    """One output column of a node: Catalyst's expression id, the name the user sees, and its object in the JVM."""
 
     id: int
     name: str
@@ -53,8 +53,10 @@ class Literal:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column of an aggregate that can be added up (see measures.py): `kind` is rows, count, sum, min or max; of a sum, `count` is the
-    attribute id of the number of values in it, and `scale` that of its type."""
+    """A column of an aggregate that can be added up (see aggregate_split.py).
+
+    `kind`: rows, count, sum, min or max; of a sum, `count`: the attribute id of the number of its values, `scale`: that of its type.
+    """
 
     id: int
     kind: str
@@ -81,7 +83,7 @@ class Node:
 
     The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
     sort. Only the innermost one's children are `children`. `order_dependent`: what in its expressions depends on the order of
-    rows (see order_dependence.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
+    rows (see determinism.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
     `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other. `tie_free`: a window's partition and
     order tell the rows of its child apart, by a key of theirs. Raises InternalError for an impossible node.
     """

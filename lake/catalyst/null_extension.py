@@ -1,4 +1,4 @@
-"""Which columns of a view an outer join may leave empty together: of a row without a match, all columns of the side that has none.
+"""Finds the columns of a view that an outer join null-extends together: for a row without a match, all columns of the other side.
 
 SELECT a.k, a.x, b.y, b.z FROM a LEFT JOIN b ... → [{y, z}]
 """
@@ -9,12 +9,12 @@ from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Node
 
 
-def padded(node: Node, catalyst: Catalyst) -> tuple[frozenset[int], ...]:
+def null_extended(node: Node, catalyst: Catalyst) -> tuple[frozenset[int], ...]:
     """The attribute ids, among the node's output, of each side of an outer join below that can be without a match.
 
     Columns that are computed from such a side's, and sides of which the output has none, are left out.
     """
-    below = [group for child in node.children for group in padded(child, catalyst)]
+    below = [group for child in node.children for group in null_extended(child, catalyst)]
     if node.kind == "Join":
         empty = {"LeftOuter": (1,), "RightOuter": (0,), "FullOuter": (0, 1)}.get(catalyst.join_type(node), ())
         below += [frozenset(a.id for a in node.children[side].output) for side in empty]

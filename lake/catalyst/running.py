@@ -1,4 +1,4 @@
-"""A node run on rows of our choosing, by Spark's own operator; rows that are few are brought to the driver as they are inside Spark."""
+"""Runs a node on given rows, by Spark's own operator; brings few rows to the driver as they are inside Spark."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Running(Trees):
         data_type = plan.output().head().dataType()
         rows = self._plans.first(self._session, frame._jdf.queryExecution(), 2)
         if len(rows) > 1:
-            raise QueryError("A scalar subquery of the view gave more than one row. Nothing was written. Mend the data or the query.")
+            raise QueryError("A scalar subquery of the view gave more than one row. Nothing was written. Change the data or the query.")
         arguments = self._objects(2)
         if rows:  # from array to array: on its way through Python a long would come back as an int
             row = rows[0].toSeq(self.seq([data_type])).toArray(self._jvm.scala.reflect.ClassTag.AnyRef())
@@ -120,7 +120,7 @@ class Running(Trees):
         return self._counted(self._plans.folded(self._session, frame._jdf, limit))
 
     def counted(self, frame: DataFrame) -> tuple[int, dict[str, tuple[int, ...]]]:
-        """The number of a frame's rows, and the counts that were observed while they were computed, by name (not where no row came by)."""
+        """The number of a frame's rows, and the counts observed while they were computed, by name (missing where no row was observed)."""
         counting = frame.groupBy().count()
         (row,) = counting.collect()
         seen = self._plans.observed(counting._jdf)

@@ -1,4 +1,4 @@
-"""Catalyst's logical plans as node trees: what each node says of its rows, and trees that are changed."""
+"""Makes node trees of Catalyst's logical plans, tells what each node does with its rows, and changes trees."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Trees(Expressions):
     def _ordered(self, window: Java) -> Java:
         """A Project over a window that numbers rows in the order of the Sort below it, or in any.
 
-        Spark makes a LATERAL subquery's ORDER BY ... LIMIT a row number, and forgets its order where a Project lies in between: it leans
-        on how rows happen to arrive, and refuses the plan when it is analysed again.
+        Spark makes a LATERAL subquery's ORDER BY ... LIMIT a row number, and forgets its order where a Project lies in between: it depends
+        on the order in which rows arrive, and refuses the plan when it is analysed again.
         """
         below, child = window.child(), window.child()
         while below.nodeName() == "Project":

@@ -22,7 +22,8 @@ from lake.core.sql import quoted
 from lake.delta.pinned import Pinned
 from lake.delta.transaction import FILE, POSITION, with_positions
 from lake.errors import InternalError, KeyViolationError
-from lake.relations.reading import Changes, Reading
+from lake.relations.frames import Changes
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.jvm.gateway import values_of
 from lake.spark.key_ranges import Ranges, equality, of_frame
@@ -65,7 +66,7 @@ class Edits:
         if self.touched is None:
             return None
         find = _by_key if self.definition.key is not None else _by_row
-        found = reading.keep_rows(find(self, table, self.touched))
+        found = reading.frames.keep_rows(find(self, table, self.touched))
         doubled, there = _tally(found, f"{_WANTED} = 0", f"{_WANTED} > 0")
         if doubled:
             keys = [F.col(quoted(n)) for n in self.definition.key_names]
@@ -89,15 +90,15 @@ def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
 
 def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
     """Edits of a keyed view from its consolidated changes. Raises KeyViolationError where a key would hold two rows."""
-    if reading.many:
-        held = reading.keep_rows(changes)
+    if reading.frames.many:
+        held = reading.frames.keep_rows(changes)
         edits = keyed_apart(definition, held, reading)
         if edits is not None:
             return edits
         changes = held.frame
     names, keys = schema(definition).names, definition.key_names
     row = F.struct(*[F.col(quoted(n)) for n in names])
-    kept = reading.keep_rows(_by_keys(definition, changes, F.first(F.when(F.col(WEIGHT) > 0, row), ignorenulls=True).alias(_ROW)))
+    kept = reading.frames.keep_rows(_by_keys(definition, changes, F.first(F.when(F.col(WEIGHT) > 0, row), ignorenulls=True).alias(_ROW)))
     doubled, overdrawn, inserted, updated, deleted = _tally(kept, f"{_ADDED} > 1", f"{_REMOVED} > 1", *_KINDS)
     if doubled:
         samples = kept.frame.where(F.col(_ADDED) > 1).select(*[f"k{i}" for i in range(len(keys))]).take(SAMPLES)
@@ -126,7 +127,7 @@ def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: R
     paired = new.join(old, on=same_key, how="full").observe("paired", F.count(_ADDED), F.count(POSITION))
     own = [F.coalesce(F.col(quoted(k)), F.col(held[k])).alias(held[k]) for k in keys]
     differing = paired.where(F.col(_ADDED).isNull() | F.col(POSITION).isNull() | ~same_row)
-    kept, seen = reading.keep_observed(differing.select(*new.columns, *own, FILE, POSITION))
+    kept, seen = reading.frames.keep_observed(differing.select(*new.columns, *own, FILE, POSITION))
     if seen["paired"] != (*seen.get("new", (0,)), *seen.get("old", (0,))):
         return None
     inserted, updated, deleted = _tally(kept, f"{POSITION} IS NULL", f"{_ADDED} AND {POSITION} IS NOT NULL", f"{_ADDED} IS NULL")
@@ -150,7 +151,7 @@ def keyed_apart(definition: Definition, changes: Changes, reading: Reading) -> E
         return None
     values = [(F.col(quoted(f.name)), f.dataType) for f in changes.frame.schema.fields if f.name != WEIGHT]
     mixed = F.bit_xor(zset.hashed(values)).alias(_MIXED)  # 0 where two rows are the same; seldom else
-    kept = reading.keep_rows(_by_keys(definition, changes.frame, mixed))
+    kept = reading.frames.keep_rows(_by_keys(definition, changes.frame, mixed))
     together, *counts = _tally(kept, f"{_ADDED} > 1 OR {_REMOVED} > 1 OR ({_ADDED} = 1 AND {_REMOVED} = 1 AND {_MIXED} = 0)", *_KINDS)
     if together:
         return None
@@ -181,7 +182,7 @@ def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tu
 
 def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
     """Edits of a multiset view from its consolidated changes; an update is a row less and a row more."""
-    kept = reading.keep_rows(changes)
+    kept = reading.frames.keep_rows(changes)
     weight = F.col(WEIGHT)
     inserted, deleted = _tally(kept, f"greatest({WEIGHT}, 0)", f"greatest(-{WEIGHT}, 0)")
     new = repeated(definition, kept.frame.where(weight > 0))

@@ -87,7 +87,7 @@ def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading
 
 def held(pinned: Pinned, reading: Reading, among: Mapping[str, Ranges | None] | None = None) -> DataFrame:
     """The rows of a view's table with their positions: all, on the driver, where they are few, else at least those with some keys."""
-    whole = reading.whole(pinned.version, lambda: with_positions(pinned.rows_among({})), pinned.bytes)
+    whole = reading.small_table(pinned.version, lambda: with_positions(pinned.rows_among({})), pinned.bytes)
     if whole is not None:
         return whole.frame
     if among is None:

@@ -216,7 +216,7 @@ class Refresh:
         sources = PinnedSources(self.inputs.tables, self.inputs.pins, None)
         with Reading(definition.catalyst, sources) as reading:
             new, old = (changes.held(definition, p.rows()) for p in (rows, current.pinned))
-            changed = reading.keep(zset.consolidate(zset.subtract(new, old)))
+            changed = reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
             if changed is None and current.stamp is not None and current.stamp.snapshot == until:
                 return result_of(replace(decided, mode="none", reason="the view holds the same rows"))
             target = Target(self.spark, self.table, current.pinned.log, definition)
@@ -259,8 +259,14 @@ class Refresh:
         Many changes of one table seldom add up in the view: where these do not, they need not be consolidated.
         """
         definition = self.definition
-        if definition.key is not None and self.gate is None and reading.many and not reading.budget.reasons and self._one_moved(reading):
-            kept = reading.keep_rows(frame)
+        if (
+            definition.key is not None
+            and self.gate is None
+            and reading.frames.many
+            and not reading.budget.reasons
+            and self._one_moved(reading)
+        ):
+            kept = reading.frames.keep_rows(frame)
             named = replace(kept, frame=in_names(definition, kept.frame))
             edits = keyed_apart(definition, named, reading)
             if edits is not None:
@@ -268,7 +274,7 @@ class Refresh:
             frame = kept.frame
         rows = in_names(definition, zset.consolidate(frame))
         if self.gate is not None:
-            rows = reading.keep_rows(rows).frame
+            rows = reading.frames.keep_rows(rows).frame
             self.gate(self._candidate(target, stamp, rows))
         return keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
 
@@ -287,7 +293,7 @@ class Refresh:
     def _written(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, whole: bool = False) -> RefreshResult:
         rows = in_names(self.definition, self.definition.relation.snapshot(reading))
         if self.gate is not None:
-            rows = reading.keep_rows(rows).frame
+            rows = reading.frames.keep_rows(rows).frame
             self.gate(Candidate(self.definition.view, stamp, visible(rows), visible(rows)))
         gone = target.log.head().rows().count() if whole else 0
         inserted = publish.publish_rows(target, stamp, rows, clustered_by(self._view, self.definition), replace=whole)
@@ -392,5 +398,5 @@ def result_of(
         rows_updated=updated,
         seconds=0.0,
         reason=recomputed or decided.reason,
-        changes_read=reading.rows_read if reading is not None else None,
+        changes_read=reading.tables.rows_read if reading is not None else None,
     )

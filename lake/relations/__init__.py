@@ -1,1 +1,1 @@
-"""Relations: the algebra. Each answers snapshot, lookup and changes, under one law (see base.py)."""
+"""Relations: the algebra. Each relation has a snapshot, lookups and changes, under one law (base.py)."""

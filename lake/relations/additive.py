@@ -1,17 +1,23 @@
-"""Sums and counts added onto the rows that the view holds, where an aggregate is the view's root under projections (trap 10).
+"""Adds changes to stored sums and counts, where an aggregate is the view's root under projections (trap 10).
 
-Let g be the groups of the child's changes Δ⁺ - Δ⁻ (rows that come, rows that go). The view carries, hidden where the query does not
-select them, what its aggregates are made of: count(*), and for each argument x the count of its values and their sum. Then
+Let g be the groups of the child's changes Δ⁺ - Δ⁻ (inserted rows, deleted rows). The view stores, in hidden columns where
+the query does not select them, the parts of its aggregates: count(*), and for each argument x the count of its values and their sum. Then
 
-    new(g) = held(g) + agg(Δ⁺)(g) - agg(Δ⁻)(g)                column by column, by Spark's own aggregate on both sides
-    changes = project(new) - held(g)
+    new(g) = stored(g) + agg(Δ⁺)(g) - agg(Δ⁻)(g)                column by column, by Spark's own aggregate on both sides
+    changes = project(new) - stored(g)
 
-No other row of the group is read. A group whose count(*) is 0 is gone; a sum whose count of values is 0 is NULL. The smallest of
-a group stays smallest until it is deleted (as the largest does): such a group is looked up and computed anew. So is one with a sum
-of decimals that overflowed, which is NULL outside ANSI mode and can't be added to. Exact for whole numbers and decimals; a sum of
-doubles would drift (trap 8), and is not done so.
+No other row of the group is read. A group whose count(*) is 0 is deleted; a sum whose count of values is 0 is NULL. The minimum of a
+group (and the maximum) is valid until it is deleted: then the group is looked up and recomputed. So is a group with a sum of decimals
+that overflowed, which is NULL outside ANSI mode. The rule is exact for whole numbers and decimals; a sum of doubles would drift
+(trap 8), so the rule does not apply to it.
 
-Example: held (g=1, n=2, sum=30), Δ = {(1, 5): +1, (1, 10): -1}: (g=1, n=2, sum=25).
+Example: stored are the count 2 and the sum 30 of group 1; 5 is inserted, 10 is deleted.
+
+    >>> from tests.relations.twin import bag, group, shown
+    >>> stored, inserted, deleted = bag((1, 2, 30)), group(bag((1, 5)), bag()), group(bag((1, 10)), bag())
+    >>> columns = zip(*stored, *inserted, *deleted)
+    >>> next(columns), *[old + plus - minus for old, plus, minus in columns]
+    ((1, 1, 1), 2, 25)
 """
 
 from __future__ import annotations
@@ -24,7 +30,8 @@ from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Expression, Measure, Node, column_name
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Reading
+from lake.relations.frames import Changes
+from lake.relations.reading import Reading
 from lake.relations.stored import Stored
 from lake.spark import zset
 
@@ -44,21 +51,21 @@ class AddedAggregate(Stored):
     @property
     def rule(self) -> str:  # type: ignore[override]
         extremes = any(m.kind in ("min", "max") for m in self.measures)
-        return "added onto the rows that the view holds" + (", looked up where a group's extreme goes" if extremes else "")
+        return "added to the stored rows" + (", looked up where a group's minimum or maximum is deleted" if extremes else "")
 
-    def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
-        """held + the aggregate of the rows that come - that of the rows that go."""
-        parts = [held.withColumn(_SIGN, F.lit(0)), *_signed(self, delta, reading)]
+    def renewed(self, stored_rows: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
+        """stored + the aggregate of the inserted rows - the aggregate of the deleted rows."""
+        parts = [stored_rows.withColumn(_SIGN, F.lit(0)), *_signed(self, delta, reading)]
         overflow = reading.catalyst.spark.conf.get("spark.sql.ansi.enabled") != "true"
         may_overflow = [m for m in self.measures if overflow and m.kind == "sum" and m.data_type.startswith("DECIMAL")]
-        added = reading.keep_rows(_added(self, parts, may_overflow))
+        added = reading.frames.keep_rows(_added(self, parts, may_overflow))
         if not may_overflow and not any(m.kind in ("min", "max") for m in self.measures):
             return added.frame.drop(_STALE)
-        return _anew(self, added, reading)
+        return _with_recomputed(self, added, reading)
 
 
 def _signed(aggregate: AddedAggregate, delta: Changes, reading: Reading) -> list[DataFrame]:
-    """The aggregate of the rows that come (sign 1), and of those that go (sign -1)."""
+    """The aggregate of the inserted rows (sign 1), and of the deleted rows (sign -1)."""
     found = []
     for sign in (1, -1):
         rows = zset.weighted(delta.frame, sign).where(F.col(zset.WEIGHT) > 0)
@@ -67,19 +74,19 @@ def _signed(aggregate: AddedAggregate, delta: Changes, reading: Reading) -> list
 
 
 def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame], may_overflow: Sequence[Measure]) -> DataFrame:
-    """held + come - gone for each group, with `stale` where an extreme may have gone, or a sum overflowed."""
+    """stored + inserted - deleted for each group; `stale` where a minimum or maximum may be deleted, or a sum overflowed."""
     frame = parts[0]
     for part in parts[1:]:
         frame = frame.unionByName(part)
     measured = {m.id for m in aggregate.measures}
     groups = [a.column for a in aggregate.output if a.id not in measured]
     columns = [c for m in aggregate.measures for c in _summed(m)]
-    stale = [_extreme_went(m) for m in aggregate.measures if m.kind in ("min", "max")]
+    stale = [_extreme_deleted(m) for m in aggregate.measures if m.kind in ("min", "max")]
     stale += [F.max(_lost(m, F.col(m.column))) for m in may_overflow]
     grouped = frame.groupBy(*groups).agg(*columns, F.greatest(F.lit(False), F.lit(False), *stale).alias(_STALE))
-    kept = grouped if not groups else grouped.where(F.col(_rows_of(aggregate).column) > 0)
+    remaining = grouped if not groups else grouped.where(F.col(_rows_of(aggregate).column) > 0)
     lost = reduce(Column.__or__, [_lost(m, _finished(m)) for m in may_overflow], F.col(_STALE))
-    return kept.select(*groups, *[_finished(m) for m in aggregate.measures], lost.alias(_STALE))
+    return remaining.select(*groups, *[_finished(m) for m in aggregate.measures], lost.alias(_STALE))
 
 
 def _rows_of(aggregate: AddedAggregate) -> Measure:
@@ -99,12 +106,12 @@ def _summed(measure: Measure) -> list[Column]:
             return [F.sum(F.when(sign < 0, -value).otherwise(value)).alias(measure.column)]
 
 
-def _extreme_went(measure: Measure) -> Column:
-    """Whether a row that goes was (or equals) the extreme of those held; that of those that come does not matter."""
+def _extreme_deleted(measure: Measure) -> Column:
+    """Whether a deleted row was (or equals) the stored or inserted minimum or maximum."""
     value, sign = F.col(measure.column), F.col(_SIGN)
     function = F.min if measure.kind == "min" else F.max
-    held, gone = function(F.when(sign >= 0, value)), function(F.when(sign < 0, value))
-    return F.coalesce(gone <= held if measure.kind == "min" else gone >= held, gone.isNotNull())
+    stored, deleted = function(F.when(sign >= 0, value)), function(F.when(sign < 0, value))
+    return F.coalesce(deleted <= stored if measure.kind == "min" else deleted >= stored, deleted.isNotNull())
 
 
 def _lost(measure: Measure, value: Column) -> Column:
@@ -119,9 +126,9 @@ def _finished(measure: Measure) -> Column:
     return F.when(present, F.col(measure.column)).cast(measure.data_type).alias(measure.column)
 
 
-def _anew(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFrame:
+def _with_recomputed(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFrame:
     """The added rows, with the stale groups looked up."""
-    stale = reading.keep(added.frame.where(_STALE).drop(_STALE))
+    stale = reading.frames.keep(added.frame.where(_STALE).drop(_STALE))
     fresh = added.frame.where(~F.col(_STALE)).drop(_STALE)
     if stale is None:
         return fresh

@@ -11,6 +11,16 @@ under one law, which each relation's tests check:
 Read from the other end, it says that the old side never needs to be read:
 
     lookup(keys, since) = lookup(keys, until) - changes restricted to keys
+
+Example: the row 1 is replaced by 2.
+
+    >>> from tests.relations.twin import bag, difference, plus, shown
+    >>> since, until = bag((1,), (3,)), bag((2,), (3,))
+    >>> changes = difference(until, since)
+    >>> shown(changes)
+    {(1,): -1, (2,): 1}
+    >>> plus(since, changes) == until
+    True
 """
 
 from __future__ import annotations
@@ -22,17 +32,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Attribute, Node
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.frames import Changes
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import equality
 
 
 class Relation(ABC):
-    """One node of a view's tree with its child relations. Immutable; what a refresh computes is kept in its `Reading`.
+    """One node of a view's tree with its child relations. Immutable; what a refresh computes is stored in its `Reading`.
 
     `order_dependent`: what in it, or below it, makes its rows depend on the order of its inputs' rows, empty where nothing does: its
-    rows at `since` can then not be computed again, and `own_changes` must not be asked for (see scoped.py). `looks_up`: whether its
-    changes take more than those of its children.
+    rows at `since` can then not be recomputed, and `own_changes` must not be called (see scoped.py). `looks_up`: whether its changes need
+    more than the changes of its children.
     """
 
     rule = ""
@@ -63,7 +75,7 @@ class Relation(ABC):
 
     @abstractmethod
     def own_changes(self, reading: Reading) -> Changes | None:
-        """The relation's changes, its subqueries' values unchanged."""
+        """The relation's changes, where the values of its subqueries did not change."""
 
     @abstractmethod
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
@@ -78,7 +90,7 @@ class Relation(ABC):
         return self.rows_since(reading, self.snapshot(reading))
 
     def rows_since(self, reading: Reading, rows: DataFrame) -> DataFrame:
-        """What some rows at `until` were at `since`; they must hold all rows of each key that changed."""
+        """The rows at `since` of some rows at `until`, which must include all rows of each key that changed."""
         changes = reading.changes_of(self)
         if changes is None:
             return rows
@@ -99,7 +111,7 @@ class Relation(ABC):
         reading.budget.recompute_operator(reading.bytes_of(self), f"{self.node.kind} was recomputed: {self.reason or reason}")
         new = self.run(reading, [child.snapshot(reading) for child in self.children])
         old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
-        return reading.keep(zset.consolidate(zset.subtract(new, old)))
+        return reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
 
     def run(self, reading: Reading, frames: Sequence[DataFrame], since: bool = False) -> DataFrame:
         """Spark's own operator on the given rows, with the values of its subqueries at `until` (or at `since`)."""

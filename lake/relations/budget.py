@@ -1,6 +1,14 @@
 """Decides when a refresh falls back to a full recompute: what the recompute costs, what is left of it, and the reason in words.
 
-Costs are in bytes that a query reads (core/cost.py). Example: of a recompute of 250 MB, 80 MB are spent: a lookup of 200 MB is refused.
+Costs are in bytes that a query reads (core/cost.py). Example: a recompute costs 250 MB.
+
+    >>> budget = Budget(recompute=250 << 20, limit=250 << 20)
+    >>> budget.spend(80 << 20, "reading changes")
+    >>> budget.left >> 20
+    170
+    >>> budget.spend(200 << 20, "reading tables for lookups")
+    Traceback (most recent call last):
+    lake.relations.budget.FallBackToRecompute: fell back to a full recompute by estimate: reading tables for lookups costs 280 MB, ...
 """
 
 from __future__ import annotations

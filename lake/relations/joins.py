@@ -8,8 +8,16 @@ Rule 1:
 A term whose Δ is empty is not computed. B_until and A_until are looked up by the equi-keys of the other side's Δ, and the
 lookup walks on through nested joins, so that no two full inputs are ever joined.
 
-Example: A = {(1, 'x')}, B = {}; both get a row of key 1: ΔA ⋈ B_until finds it, A_until ⋈ ΔB finds the old and the new row
-of A, and ΔA ⋈ ΔB takes back the pair that was counted twice.
+Example: A and B each get a row of key 1. Both of the first terms find the pair of the new rows; the third subtracts it once.
+
+    >>> from tests.relations.twin import bag, difference, join, plus, shown, times
+    >>> a, b, a2, b2 = bag((1, 'x')), bag(), bag((1, 'x'), (1, 'y')), bag((1, 'z'))
+    >>> da, db = difference(a2, a), difference(b2, b)
+    >>> shown(join(da, b2)), shown(join(a2, db)), shown(join(da, db))
+    ({(1, 'y', 1, 'z'): 1}, {(1, 'x', 1, 'z'): 1, (1, 'y', 1, 'z'): 1}, {(1, 'y', 1, 'z'): 1})
+    >>> changes = plus(join(da, b2), join(a2, db), times(join(da, db), -1))
+    >>> changes == difference(join(a2, b2), join(a, b))
+    True
 """
 
 from __future__ import annotations
@@ -21,8 +29,10 @@ from pyspark.sql import DataFrame
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression, Node
 from lake.relations.base import Relation
+from lake.relations.frames import Changes
 from lake.relations.keyed import Keyed
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 
 
@@ -40,11 +50,11 @@ class Join(Relation):
 
     @property
     def equalities(self) -> tuple[str, ...]:
-        """What it goes by, in words."""
+        """The equalities of its condition, in words."""
         return tuple(f"{a} {'<=>' if safe else '='} {b}" for a, b, safe in self.equi_keys)
 
     def other(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
-        """The rows of one side that can match rows of the other: at least those, the join itself decides."""
+        """At least the rows of one side that can match rows of the other; the join itself decides."""
         child = self.children[side]
         if not self.equi_keys:
             return child.snapshot(reading)
@@ -53,10 +63,11 @@ class Join(Relation):
         return child.lookup(keys.without_nulls([null_safe for *_, null_safe in self.equi_keys]), reading, exact=False)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Keys go to a side that has them, and from what is found there to the other side by the equi-keys.
+        """Looks up the keys on a side that has them, and the rows found there on the other side, by the equi-keys.
 
         Narrowing a NULL-supplying side first makes matched rows of the other look unmatched (trap 3): such rows have NULL in that
-        side's columns, so where no key is NULL they are dropped again. `coalesce(a, b)` of a full join's `a = b` goes to both sides.
+        side's columns, so where no key is NULL they are dropped again. `coalesce(a, b)` of a full join's `a = b`
+        is looked up on both sides.
         """
         merged = self._merged(keys.on, reading.catalyst) if self.join_type == "FullOuter" else {}
         if merged:
@@ -68,7 +79,7 @@ class Join(Relation):
         if first is None or not picked:
             rows = self.snapshot(reading)
         else:
-            found = reading.keep_rows(self.children[first].lookup(keys.pick(picked), reading))
+            found = reading.frames.keep_rows(self.children[first].lookup(keys.pick(picked), reading))
             frames = {first: found.frame, 1 - first: self.other(1 - first, found, reading)}
             rows = self.run(reading, [frames[0], frames[1]])
         certain = first in self.walkable
@@ -107,7 +118,7 @@ class Join(Relation):
 
 
 class InnerJoin(Join):
-    """An inner or cross join with any condition; without equi-keys the other side is read whole."""
+    """An inner or cross join with any condition; without equi-keys the other side is read in full."""
 
     rule = "bilinear: each side's changes look up the other side"
 
@@ -142,5 +153,5 @@ class KeyedJoin(Join, Keyed):
             driving = reading.changes_of(self.children[side])
             if driving is not None and reading.changes_of(self.children[1 - side]) is None:
                 frames = {side: driving.frame, 1 - side: self.other(1 - side, driving, reading)}
-                return reading.keep(self.run(reading, [frames[0], frames[1]]))
+                return reading.frames.keep(self.run(reading, [frames[0], frames[1]]))
         return Keyed.own_changes(self, reading)

@@ -8,7 +8,15 @@ since the rows of all other keys are the same at both ends, and cancel. No state
 key like any other here; the operator itself decides what it matches. Where there is no key (a global aggregate, a LIMIT, a
 range-only outer join) everything is affected: the operator is recomputed at both ends and subtracted.
 
-Example: count(*) by g; Δ = {(g=1): -1}: rows of g=1 are looked up, counted now (2) and before (3): {(1, 2): +1, (1, 3): -1}.
+Example: count and sum by the first column. A row of key 1 is deleted: only rows of key 1 are read.
+
+    >>> from tests.relations.twin import bag, difference, group, lookup, shown
+    >>> until = bag((1, 5), (1, 6), (2, 7))
+    >>> delta = difference(bag(), bag((1, 4)))
+    >>> new = lookup(until, {1})
+    >>> old = difference(new, delta)
+    >>> shown(difference(group(new, bag()), group(old, bag())))
+    {(1, 2, 11): 1, (1, 3, 15): -1}
 """
 
 from __future__ import annotations
@@ -20,12 +28,14 @@ from pyspark.sql import DataFrame
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression, Node
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.frames import Changes
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 
 
 class Keyed(Relation):
-    """Any operator that treats each key's rows by themselves. `keys[i]` are the key expressions over child i; `reason` says
+    """Any operator whose result for a key depends on the rows of that key only. `keys[i]`: the key expressions over child i; `reason`:
     why there are none."""
 
     looks_up = True
@@ -45,7 +55,7 @@ class Keyed(Relation):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        return "affected keys: looked up and computed anew" if self.keys[0] else "recomputed at both ends"
+        return "affected keys: looked up and recomputed" if self.keys[0] else "recomputed at both ends"
 
     def own_changes(self, reading: Reading) -> Changes | None:
         deltas = [reading.changes_of(child) for child in self.children]
@@ -57,14 +67,14 @@ class Keyed(Relation):
         keys = reading.keys(parts)
         new, old = [], []
         for child, on in zip(self.children, self.keys, strict=True):
-            rows = reading.keep_rows(child.lookup(keys.pick(dict(enumerate(on))), reading)).frame
+            rows = reading.frames.keep_rows(child.lookup(keys.pick(dict(enumerate(on))), reading)).frame
             new.append(rows)
             old.append(child.rows_since(reading, rows))
         changed = zset.subtract(self.run(reading, new), self.run(reading, old))
-        return reading.keep(zset.consolidate(changed))
+        return reading.frames.keep(zset.consolidate(changed))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Only keys that the operator itself goes by reach its child; the rest is a semi join on its result."""
+        """Only keys of the operator itself are looked up in its child; the rest is a semi join on its result."""
         pushed = self.pushed(keys.on, reading.catalyst)
         if not pushed:
             rows = self.snapshot(reading)

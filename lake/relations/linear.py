@@ -3,7 +3,12 @@
     changes(op(A)) = op(changes(A))            weights pass through
     changes(A ∪ B) = changes(A) + changes(B)
 
-Example: a filter x > 1 over {(1): -1, (2): +1} gives {(2): +1}.
+Example: the filter x > 1 over an update of 1 to 2.
+
+    >>> from tests.relations.twin import bag, difference
+    >>> changes = difference(bag((2,)), bag((1,)))
+    >>> {row: weight for row, weight in changes.items() if row[0] > 1}
+    {(2,): 1}
 """
 
 from __future__ import annotations
@@ -15,7 +20,9 @@ from pyspark.sql import DataFrame
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.frames import Changes
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.relations.source import renamed
 from lake.spark import zset
 
@@ -24,7 +31,7 @@ PASS_THROUGH = frozenset(
 )
 LINEAR = PASS_THROUGH | {"Project", "Generate", "Expand"}
 CHEAP = frozenset({"Filter", "Project"})
-"""Not worth keeping their result, where it is most of their input, and that is kept."""
+"""Their result is not stored where it is most of their input, and the input is stored."""
 
 
 class Linear(Relation):
@@ -33,17 +40,17 @@ class Linear(Relation):
     rule = "applied to the changes"
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        changes = reading.changes_of(self.children[0], kept=False)
+        changes = reading.changes_of(self.children[0], stored=False)
         if changes is None:
             return None
         result = self.run(reading, [changes.frame])
         if changes.local:
-            return reading.keep(result)
+            return reading.frames.keep(result)
         passed = changes.passed or changes.count
         return Changes(result, None, local=False, passed=passed if self.node.kind in CHEAP and not self.subqueries else None)
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Keys that can be said in terms of the child's columns are looked up there; what is left is a semi join here."""
+        """Keys that are expressions over the child's columns are looked up there; the rest is a semi join here."""
         pushed = self.pushed(keys.on, reading.catalyst)
         if not pushed:
             rows = self.snapshot(reading)
@@ -83,7 +90,7 @@ class UnionAll(Relation):
         return _together(frames)
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        found = [(child, reading.changes_of(child, kept=False)) for child in self.children]
+        found = [(child, reading.changes_of(child, stored=False)) for child in self.children]
         moved = [(child, changes) for child, changes in found if changes is not None]
         if not moved:
             return None

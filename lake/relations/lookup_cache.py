@@ -1,14 +1,14 @@
-"""Rows that lookups found, kept from batch to batch of the real-time path: a bounded part of a source table, by key.
+"""Caches the rows that lookups found, from batch to batch of the real-time path: a bounded part of a source table, by key.
 
-What is kept of a key is all rows that the table has of it, none among them. It is built by lookups alone, which the changes of the other
-sides of joins drive, and moved on by the table's own changes, before the first lookup of a batch:
+The cached rows of a key are all rows of the table with it, also where there are none. Lookups fill the cache, and the table's own changes
+update it, before the first lookup of a batch:
 
-    rows kept of a key at until = rows kept of it at since + changes of the table with that key
+    cached rows of a key at until = cached rows of the key at since + changes of the table with that key
 
-so that a lookup answered from here is one in the table at `until`. The keys used longest ago go first.
+so that a lookup in the cache gives the rows of the table at `until`. The least recently used keys are evicted first.
 
-Keeping rows has a price: they go through Python, and a lookup of which some keys are missing reads the table all the same. Where keys
-don't come again, none are kept.
+Caching has a cost: rows pass through Python, and a lookup with some missing keys reads the table anyway. Where keys do not repeat, none are
+cached.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lake.catalyst.nodes import Attribute, Expression
 from lake.core.snapshots import Snapshot
-from lake.relations.reading import Keys, Reading
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import decoded, lossless, of_frame
 
 _KEY = "k"
 _MOST_ROWS = 1_000
-"""A key with more rows is looked up each time: it would take the place of many."""
+"""A key with more rows is not cached: it would take the place of many."""
 _ROWS_A_KEY = 20
-"""How many rows there may be in all, as many times as keys."""
+"""The most rows in total, as a multiple of the most keys."""
 _JUDGED_BY = 1_000
-"""From so many keys on it is told whether they come again."""
+"""After this many keys it is decided whether they repeat."""
 Row = tuple[Any, ...]
 
 
 class Repeats:
-    """Whether keys come again: whether at least half of those looked up lately were among the last so many others. No Spark.
+    """Whether keys repeat: whether at least half of the recent lookups were of one of the `most` keys before them. No Spark.
 
-    Until a thousand have been looked up, they are taken to.
+    Until a thousand keys have been looked up, the answer is yes.
     """
 
     def __init__(self, most: int) -> None:
@@ -51,7 +52,7 @@ class Repeats:
         self._wanted = self._again = 0.0
 
     def note(self, wanted: Collection[Hashable]) -> bool:
-        """Take a lookup's keys into account; the answer."""
+        """Count a lookup's keys; whether keys repeat."""
         if self._wanted > 2 * _JUDGED_BY:
             self._wanted, self._again = self._wanted / 2, self._again / 2
         self._wanted += len(wanted)
@@ -65,14 +66,14 @@ class Repeats:
 
 
 @dataclass
-class _Held:
-    """The rows of one key, each with how often it is there; `size`: how many they are in all."""
+class _KeyRows:
+    """The rows of one key, each with its number of copies; `size`: the sum of these."""
 
     rows: dict[Hashable, tuple[Row, int]] = field(default_factory=dict)
     size: int = 0
 
     def add(self, row: Row, weight: int) -> bool:
-        """Add a row so many times; whether there are not fewer than none of it now."""
+        """Add `weight` copies of a row; False where its number of copies is negative then."""
         identity = tuple(repr(value) if isinstance(value, float) else value for value in row)  # NaN is itself, -0.0 is not 0.0
         count = self.rows.pop(identity, (row, 0))[1] + weight
         if count:
@@ -82,11 +83,11 @@ class _Held:
 
 
 class KeyedRows:
-    """The rows of some keys of one table, at most so many keys, and twenty times as many rows: those used last. No Spark."""
+    """The rows of the most recently used keys of one table: at most `most` keys, and twenty times as many rows. No Spark."""
 
     def __init__(self, most: int) -> None:
         self.most, self.size = most, 0
-        self._rows: OrderedDict[Hashable, _Held] = OrderedDict()
+        self._rows: OrderedDict[Hashable, _KeyRows] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -95,37 +96,37 @@ class KeyedRows:
         return key in self._rows
 
     def find(self, wanted: Iterable[Hashable]) -> tuple[list[Row], list[Hashable]]:
-        """The rows of those keys that are kept, and the keys that are not."""
+        """The rows of the cached keys among these, and the other keys."""
         found: list[Row] = []
         missing = []
         for key in wanted:
-            held = self._rows.get(key)
-            if held is None:
+            cached = self._rows.get(key)
+            if cached is None:
                 missing.append(key)
                 continue
             self._rows.move_to_end(key)
-            found += [row for row, count in held.rows.values() for _ in range(count)]
+            found += [row for row, count in cached.rows.values() for _ in range(count)]
         return found, missing
 
     def fill(self, keys: Iterable[Hashable], rows: Iterable[tuple[Hashable, Row]]) -> None:
-        """Keep what a lookup of keys found; a key of many rows is not kept."""
-        made = {key: _Held() for key in keys}
+        """Cache the rows that a lookup of keys found, without keys of many rows."""
+        made = {key: _KeyRows() for key in keys}
         for key, row in rows:
             made[key].add(row, 1)
-        for key, held in made.items():
-            if held.size <= _MOST_ROWS:
-                self._rows[key] = held
-                self.size += held.size
+        for key, cached in made.items():
+            if cached.size <= _MOST_ROWS:
+                self._rows[key] = cached
+                self.size += cached.size
         self._evict()
 
     def apply(self, changes: Iterable[tuple[Hashable, Row, int]]) -> None:
-        """Move the kept keys on by the table's weighted rows. A key whose rows don't add up, or are many now, is not kept any more."""
+        """Update the cached keys by the table's changes. A key with a negative number of copies, or many rows, is evicted."""
         for key, row, weight in changes:
-            held = self._rows.get(key)
-            if held is None:
+            cached = self._rows.get(key)
+            if cached is None:
                 continue
             self.size += weight
-            if not held.add(row, weight) or held.size > _MOST_ROWS:
+            if not cached.add(row, weight) or cached.size > _MOST_ROWS:
                 self.size -= self._rows.pop(key).size
         self._evict()
 
@@ -151,7 +152,7 @@ class _Table(Protocol):
 
 @dataclass
 class _Side:
-    """The rows kept of one table for lookups by one key."""
+    """The cached rows of one table for lookups by one key."""
 
     source: str
     columns: list[str]
@@ -163,7 +164,7 @@ class _Side:
 
 @dataclass
 class Cache:
-    """All that one view's real-time path keeps of its sources. `sizes`: keys by source; `at`: the snapshot that the rows are of."""
+    """The cache of one view's real-time path. `sizes`: the most keys, by source; `at`: the snapshot of the rows."""
 
     sizes: Mapping[str, int]
     at: Snapshot | None = None
@@ -175,7 +176,7 @@ class Cache:
 
     @property
     def lookups(self) -> dict[str, tuple[int, int]]:
-        """By source, how many keys were found among those kept, and how many were looked up in its table."""
+        """By source, how many keys were found in the cache, and how many were looked up in its table."""
         return {source: (self.hits[source], self.misses[source]) for source in self.sizes}
 
     @property
@@ -188,7 +189,7 @@ class Cache:
         return sum(len(side.rows) for side in self._sides.values() if side is not None)
 
     def begin(self, since: Snapshot, reading: Reading) -> None:
-        """Move on what is kept from `since` by this reading's changes; nothing is kept where it is of another snapshot."""
+        """Update the cache from `since` by this reading's changes; clear it where it is at another snapshot."""
         if self.at != since:
             self.clear()
         self.at, self._before = None, self.lookups
@@ -197,7 +198,7 @@ class Cache:
                 self._advance(side, reading)
 
     def end(self, until: Snapshot) -> None:
-        """What is kept is of this snapshot now; after a batch that failed nothing is."""
+        """The cache is at this snapshot now; after a failed batch it is at none."""
         self.at = until
 
     def clear(self) -> None:
@@ -206,7 +207,7 @@ class Cache:
                 side.rows.clear()
 
     def lookup(self, source: _Table, keys: Keys, reading: Reading, looked_up: Callable[[Keys], DataFrame]) -> DataFrame | None:
-        """The rows (in the columns `source.read`) with one of the keys; None where such keys are not kept, or don't come again.
+        """The rows (in the columns `source.read`) with one of the keys; None where such keys are not cached, or do not repeat.
 
         `looked_up`: exactly the rows of some keys, from the table.
         """
@@ -232,7 +233,7 @@ class Cache:
         if missing:
             if first is None:
                 first = looked_up(keys if len(missing) == len(wanted) else _only(keys, missing, reading))
-            table = reading.keep_rows(first)
+            table = reading.frames.keep_rows(first)
             if not table.local:  # too many for the driver
                 return table.frame.select(*side.names).unionByName(_frame(found, side, reading))
             read = _read(table.frame, side, reading)
@@ -244,15 +245,15 @@ class Cache:
         return _frame(found, side, reading)
 
     def _side(self, source: _Table, on: Expression, rows: DataFrame) -> _Side | None:
-        """Room for lookups of a table by one key, of which `rows` are the first; None where such rows can't be kept."""
+        """Room for lookups of a table by one key, of which `rows` are the first; None where such rows can't be cached."""
         names = [a.column for a in source.read]
         schema = rows.select(*names).schema
-        if not _kept(schema):
+        if not _cacheable(schema):
             return None
         return _Side(source.name, source.columns, names, on, schema, KeyedRows(self.sizes[source.name]))
 
     def _advance(self, side: _Side, reading: Reading) -> None:
-        changes = reading.changes_of_table(side.source, side.columns)
+        changes = reading.tables.changes(side.source, side.columns)
         if changes is None:
             return
         if not changes.local:
@@ -265,8 +266,8 @@ class Cache:
             side.rows.apply(read)
 
     def _drop(self, side: _Side) -> None:
-        """Keep nothing of a side from now on."""
-        self._sides = {known: None if kept is side else kept for known, kept in self._sides.items()}
+        """Cache nothing of a side from now on."""
+        self._sides = {known: None if one is side else one for known, one in self._sides.items()}
 
 
 def _read(frame: DataFrame, side: _Side, reading: Reading) -> list[tuple[Hashable, Row, int]] | None:
@@ -282,13 +283,13 @@ def _read(frame: DataFrame, side: _Side, reading: Reading) -> list[tuple[Hashabl
     return [(row[-1], row[:width], row[width] if len(row) > width + 1 else 1) for row in found]
 
 
-def _kept(schema: T.StructType) -> bool:
+def _cacheable(schema: T.StructType) -> bool:
     """Whether such rows can go through Python and come back bit by bit."""
     types = [f.dataType for f in schema]
-    return all(isinstance(t, _KEPT) and (not isinstance(t, T.StringType) or t.collation == "UTF8_BINARY") for t in types)
+    return all(isinstance(t, _CACHEABLE) and (not isinstance(t, T.StringType) or t.collation == "UTF8_BINARY") for t in types)
 
 
-_KEPT = (T.IntegralType, T.FractionalType, T.StringType, T.BooleanType, T.BinaryType, T.DateType, T.TimestampType)
+_CACHEABLE = (T.IntegralType, T.FractionalType, T.StringType, T.BooleanType, T.BinaryType, T.DateType, T.TimestampType)
 
 
 def _frame(rows: Sequence[Row], side: _Side, reading: Reading) -> DataFrame:

@@ -1,9 +1,14 @@
 """NOT IN (also under OR): an anti or existence join by `a = b OR (a = b) IS NULL`, where a NULL on either side matches every row.
 
-While no row that may play a part has a NULL there, at either end, `a = b` alone decides, and rule 2 holds by that equality. Else any row
-may be affected: the join is recomputed at both ends, or, where only the left side changed, that meets the whole right side.
+If no row that can matter has a NULL there, at either end, `a = b` alone decides, and rule 2 holds by that equality. Otherwise any row may
+be affected: the join is recomputed at both ends, or, where only the left side changed, its changes are joined with all of the right side.
 
-Example: `a NOT IN (1, 2)` keeps all its rows but those with 7 where 7 is added on the right; where NULL is added it loses all of them.
+Example: 7 is added on the right, which affects the rows of key 7; then NULL, which affects all rows.
+
+    >>> from tests.relations.twin import bag, not_in, shown
+    >>> left = bag((6, 'x'), (7, 'y'))
+    >>> [shown(not_in(left, right)) for right in (bag((1,)), bag((1,), (7,)), bag((1,), (7,), (None,)))]
+    [{(6, 'x'): 1, (7, 'y'): 1}, {(6, 'x'): 1}, {}]
 """
 
 from __future__ import annotations
@@ -15,14 +20,16 @@ from pyspark.sql import DataFrame
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Node
 from lake.relations.base import Relation
+from lake.relations.frames import Changes
 from lake.relations.joins import KeyedJoin
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 
 
 class NullAwareJoin(KeyedJoin):
     """A join whose only equalities between the sides are null-aware; `keys` are their two sides."""
 
-    rule = "affected keys: looked up and computed anew; recomputed where a NULL comes up"
+    rule = "affected keys: looked up and recomputed; recomputed in full where there is a NULL"
 
     def __init__(
         self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, catalyst: Catalyst
@@ -37,7 +44,7 @@ class NullAwareJoin(KeyedJoin):
         return tuple(f"{a} = {b} or NULL" for a, b in zip(*self.keys, strict=True))
 
     def other(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
-        """The rows of one side that rows of the other can match: those of their keys, all where there is a NULL on either side."""
+        """The rows of one side that rows of the other can match: rows of their keys, all rows where there is a NULL on either side."""
         keys = reading.keys([(driving, self.keys[1 - side])]).pick(dict(enumerate(self.keys[side])))
         child = self.children[side]
         if keys.hold_null() or self._holds_null(side, reading):
@@ -53,5 +60,5 @@ class NullAwareJoin(KeyedJoin):
 
     def _holds_null(self, side: int, reading: Reading) -> bool:
         """Whether a row of one side, at `until`, has a NULL among its keys."""
-        found = (self.children[side].lookup(Keys.null(key, reading), reading).limit(1) for key in self.keys[side])
-        return any(reading.keep(rows) is not None for rows in found)
+        found = (self.children[side].lookup(Keys.null(key, reading.catalyst), reading).limit(1) for key in self.keys[side])
+        return any(reading.frames.keep(rows) is not None for rows in found)

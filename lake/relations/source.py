@@ -1,4 +1,4 @@
-"""Relations without children: source tables, and rows that are written in the query itself."""
+"""Relations without children: source tables, and constant rows of the query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame
 from lake.catalyst.nodes import Attribute, Node
 from lake.core.sql import quoted
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.frames import Changes
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import Ranges
 
@@ -19,7 +21,11 @@ class Source(Relation):
 
         changes = the table's consolidated change feed over (since, until]
 
-    Example: versions 5 to 7 insert (1, 'a'), then update it to (1, 'b'): changes are {(1, 'b'): +1}.
+    Example: versions 5 to 7 insert (1, 'a'), then update it to (1, 'b').
+
+    >>> from tests.relations.twin import bag, difference, plus, shown
+    >>> shown(plus(bag((1, 'a')), difference(bag((1, 'b')), bag((1, 'a')))))
+    {(1, 'b'): 1}
     """
 
     rule = "reads its change feed"
@@ -27,7 +33,7 @@ class Source(Relation):
     def __init__(self, node: Node, needed: frozenset[int], together: frozenset[str], shared: bool) -> None:
         """`together`: the table's columns that this or another source of the same tree needs: they are read once for all of them.
 
-        `shared`: several operators above look rows up here, often by the same keys or fewer; what was found is kept.
+        `shared`: several operators above look up rows here, often by the same keys or fewer; the rows found are stored.
         """
         super().__init__(node, ())
         self.shared = shared
@@ -56,22 +62,22 @@ class Source(Relation):
         return self._read
 
     def snapshot(self, reading: Reading) -> DataFrame:
-        whole = self._whole(reading)
-        return _named(reading.rows_among(self.name), self.output) if whole is None else whole.select(*self._own)
+        small = self._small(reading)
+        return _named(reading.tables.rows(self.name), self.output) if small is None else small.select(*self._own)
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        found = reading.changes_of_table(self.name, self.columns)
+        found = reading.tables.changes(self.name, self.columns)
         if found is None:
             return None
         changes = reading.catalyst.with_names(found.frame, [*[a.column for a in self._read], zset.WEIGHT])
         if self._read == self._output:
             return Changes(changes, found.count, found.local)
-        return reading.keep(zset.consolidate(changes.select(*self._own, zset.WEIGHT)))
+        return reading.frames.keep(zset.consolidate(changes.select(*self._own, zset.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
-        """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is kept whole.
+        """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is read in full, once.
 
-        On the real-time path rows of an earlier batch's keys come from its cache.
+        On the real-time path, rows of an earlier batch's keys are read from its cache.
         """
 
         def exactly(some: Keys) -> DataFrame:
@@ -82,29 +88,29 @@ class Source(Relation):
             if cached is not None:
                 return cached.select(*self._own)
         among = self._among(keys)
-        if not self.shared or len(among) != 1 or len(keys.on) != 1 or self._whole(reading) is not None:
+        if not self.shared or len(among) != 1 or len(keys.on) != 1 or self._small(reading) is not None:
             near = self._near(keys, reading).select(*self._own)
             return self.restricted(near, keys, reading) if exact else near
         (column, ranges), *_ = among.items()
         table = (self.name, *self.columns, column, ranges.data_type)
         names = [a.column for a in self._read]
-        found = reading.looked_up(
+        found = reading.tables.looked_up(
             table, keys, lambda: exactly(keys), lambda rows: self.restricted(reading.catalyst.with_names(rows, names), keys, reading)
         )
         return reading.catalyst.with_names(found, names).select(*self._own)
 
     def _near(self, keys: Keys, reading: Reading) -> DataFrame:
         """The rows of those files that may hold some keys, in the columns that are read."""
-        whole = self._whole(reading)
-        return _named(reading.rows_among(self.name, self._among(keys)), self._read) if whole is None else whole
+        small = self._small(reading)
+        return _named(reading.tables.rows(self.name, self._among(keys)), self._read) if small is None else small
 
     def _among(self, keys: Keys) -> dict[str, Ranges]:
         names = {a.id: a.name for a in self.node.output}
         return {names[e.attribute]: r for e, r in zip(keys.on, keys.ranges, strict=True) if e.attribute is not None and r is not None}
 
-    def _whole(self, reading: Reading) -> DataFrame | None:
+    def _small(self, reading: Reading) -> DataFrame | None:
         size = reading.sources.bytes(self.name)
-        found = reading.whole(self, lambda: _named(reading.sources.rows(self.name, {}), self._read), size)
+        found = reading.small_table(self, lambda: _named(reading.sources.rows(self.name, {}), self._read), size)
         return None if found is None else found.frame
 
     @property
@@ -118,7 +124,7 @@ def _named(table: DataFrame, columns: Sequence[Attribute]) -> DataFrame:
 
 
 class Constant(Relation):
-    """Rows that are written in the query (VALUES, a range, no FROM at all): they never change."""
+    """Constant rows of the query (VALUES, a range, no FROM at all): they never change."""
 
     rule = "constant"
 

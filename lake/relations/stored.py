@@ -1,9 +1,9 @@
-"""Operators at a view's root, under projections, whose rows the view holds: their old side is read from the view, and so can
-their new side be, in part.
+"""Operators at a view's root, under projections, whose rows are stored in the view: their old side is read from its table, and a
+part of their new side, too.
 
-    changes(view) = project(renewed(held, Δ)) - held              Δ: the changes of the operator's child
+    changes(view) = project(renewed(stored, Δ)) - stored           Δ: the changes of the operator's child
 
-See additive.py and top.py for what `renewed` is; law: renewed(held, Δ) = operator(child at until), for the rows that Δ touches.
+See additive.py and top.py for `renewed`; law: renewed(stored, Δ) = operator(child at until), for the rows that Δ affects.
 """
 
 from __future__ import annotations
@@ -16,32 +16,34 @@ from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import column_name
 from lake.relations.base import Relation
+from lake.relations.frames import Changes
 from lake.relations.keyed import Keyed
-from lake.relations.reading import Changes, Keys, Reading
+from lake.relations.lookup_keys import Keys
+from lake.relations.reading import Reading
 from lake.spark import zset
 
 
 class Stored(Keyed):
-    """An operator whose rows the view holds, hidden columns included."""
+    """An operator whose rows are stored in the view's table, with hidden columns."""
 
-    def touched(self, delta: Changes, reading: Reading) -> Keys | None:
-        """The keys under which its rows may differ; None: any may."""
+    def affected(self, delta: Changes, reading: Reading) -> Keys | None:
+        """The keys of rows that may differ; None: any row may."""
         return reading.keys([(delta, self.keys[0])]) if self.keys[0] else None
 
     @abstractmethod
-    def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
-        """The operator's rows at `until` in place of those `held` (all that it touches)."""
+    def renewed(self, stored: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
+        """The operator's rows at `until` in place of the `stored` ones (all that the changes affect)."""
 
 
 def stored_of(relation: Relation) -> Stored | None:
-    """The view's stored operator, where its root is one under projections (measures.py makes no other)."""
+    """The view's stored operator, where its root is one under projections (catalyst/aggregate_split.py makes no other)."""
     while not isinstance(relation, Stored) and len(relation.children) == 1:
         relation = relation.children[0]
     return relation if isinstance(relation, Stored) else None
 
 
-def changes(root: Relation, carried: Mapping[int, int], held: DataFrame, reading: Reading) -> DataFrame | None:
-    """The view's changes against the rows `held` at `since`, not consolidated; None where nothing moved.
+def changes(root: Relation, carried: Mapping[int, int], stored: DataFrame, reading: Reading) -> DataFrame | None:
+    """The view's changes against the rows `stored` at `since`, not consolidated; None where nothing changed.
 
     `carried`: the stored operator's columns (attribute ids) → the root's output that carries them.
     """
@@ -50,15 +52,15 @@ def changes(root: Relation, carried: Mapping[int, int], held: DataFrame, reading
     delta = reading.changes_of(operator.children[0])
     if delta is None:
         return None
-    keys = operator.touched(delta, reading)
+    keys = operator.affected(delta, reading)
     if keys is not None:
         outputs = {a.id: a for a in root.output}
         groups = {i: e.attribute for i, e in enumerate(operator.keys[0])}
         keys = keys.pick({i: reading.catalyst.expression_of(outputs[carried[g]]) for i, g in groups.items() if g is not None})
-        held = root.restricted(keys.narrowed(held), keys, reading)
-    own = held.select(*[F.col(column_name(carried[a.id])).alias(a.column) for a in operator.output])
+        stored = root.restricted(keys.narrowed(stored), keys, reading)
+    own = stored.select(*[F.col(column_name(carried[a.id])).alias(a.column) for a in operator.output])
     new = _projected(root, operator, operator.renewed(own, delta, reading), reading)
-    return zset.subtract(new.select(*held.columns), held)
+    return zset.subtract(new.select(*stored.columns), stored)
 
 
 def _projected(relation: Relation, operator: Stored, rows: DataFrame, reading: Reading) -> DataFrame:

@@ -1,14 +1,23 @@
-"""ORDER BY ... LIMIT n at a view's root, renewed from the rows that the view holds.
+"""Refreshes ORDER BY ... LIMIT n at a view's root from the stored rows.
 
-Let H be the n rows held, b the last of them in the order, and C = H + Δ, as far as rows are in it more than zero times. A row of the
-child that is not in H comes after b, or is equal to it. So where n rows of C come no later than b,
+Let H be the n stored rows, b the last of them in the order, and C the rows of H + Δ with a positive weight. A row of the child that is
+not in H sorts after b, or is equal to it. So where n rows of C sort no later than b,
 
     top(child at until) = top(C)
 
-and else (rows of the top went, and too few came) the child is read whole. Whether it is so, Spark itself is asked: a copy of b added
-to C must not make another top. Where H is shorter than n it is all of the child, and C is too.
+and otherwise (rows of the top were deleted, and too few were inserted) the child is read in full. Spark itself decides which it is: a
+copy of b added to C must not make another top. Where H is shorter than n, it is all of the child, and so is C.
 
-Example: n = 2, H = {1, 3}, Δ = {2: +1, 1: -1}: b = 3, C = {2, 3}, top(C) = {2, 3} = top(C + {3}).
+Example: n = 2; of the stored rows 1 and 3, 1 is deleted, and 2 is inserted. A copy of the last row, 3, makes no other top.
+
+    >>> from tests.relations.twin import bag, difference, first, plus
+    >>> stored, delta = bag((1,), (3,)), difference(bag((2,)), bag((1,)))
+    >>> candidates = plus(stored, delta)
+    >>> sorted(first(candidates, 2)), first(plus(candidates, bag((3,))), 2) == first(candidates, 2)
+    ([(2,), (3,)], True)
+    >>> without = plus(stored, difference(bag(), bag((1,))))  # nothing is inserted: the child is read in full
+    >>> first(plus(without, bag((3,))), 2) == first(without, 2)
+    False
 """
 
 from __future__ import annotations
@@ -20,7 +29,8 @@ from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Node
 from lake.relations.base import Relation
-from lake.relations.reading import Changes, Reading
+from lake.relations.frames import Changes
+from lake.relations.reading import Reading
 from lake.relations.stored import Stored
 from lake.spark import zset
 
@@ -34,19 +44,19 @@ class Top(Stored):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        return "renewed from the rows that the view holds; recomputed where too few of them stay"
+        return "refreshed from the stored rows; recomputed where too few of them remain"
 
-    def renewed(self, held: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
-        """The top of what is held and what came, or of the whole child where that may be another."""
-        held_rows = reading.keep_rows(held)
-        there = zset.consolidate(zset.add([held_rows.frame, delta.frame.select(*held.columns, zset.WEIGHT)]))
-        candidates = reading.keep_rows(zset.to_rows(there.where(F.col(zset.WEIGHT) > 0), "a LIMIT")).frame
-        top = reading.keep_rows(self.run(reading, [candidates])).frame
-        if held_rows.count is not None and held_rows.count < self.most:
+    def renewed(self, stored: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
+        """The top of the stored and inserted rows, or of all rows of the child where that may be another."""
+        old = reading.frames.keep_rows(stored)
+        summed = zset.consolidate(zset.add([old.frame, delta.frame.select(*stored.columns, zset.WEIGHT)]))
+        candidates = reading.frames.keep_rows(zset.to_rows(summed.where(F.col(zset.WEIGHT) > 0), "a LIMIT")).frame
+        top = reading.frames.keep_rows(self.run(reading, [candidates])).frame
+        if old.count is not None and old.count < self.most:
             return top
-        last = reading.catalyst.run(self._sort, [held_rows.frame]).offset(self.most - 1)
+        last = reading.catalyst.run(self._sort, [old.frame]).offset(self.most - 1)
         other = self.run(reading, [candidates.unionByName(last)])
-        if reading.keep(zset.consolidate(zset.subtract(other, top))) is None:
+        if reading.frames.keep(zset.consolidate(zset.subtract(other, top))) is None:
             return top
         reading.budget.reasons.append("LIMIT was recomputed: rows of the top were deleted, and too few were inserted in their place")
         return self.snapshot(reading)

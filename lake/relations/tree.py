@@ -70,14 +70,16 @@ class _Builder:
         if node.kind in _CONSTANTS:
             return Constant(node)
         if node.kind.startswith("UnionLoop"):
-            raise DefinitionError("The query has a recursive CTE, which can't be maintained. Compute it in a job of its own, into a table.")
+            raise DefinitionError(
+                "The query has a recursive CTE, which is not supported. Compute it into a table in a separate job, and read that table."
+            )
         raise DefinitionError(
             f"The query reads {self.catalyst.describe(node)}, which is no table of lakejoin.yml. "
             "Declare the table under `tables:` and read it by that name."
         )
 
     def _keys(self, node: Node) -> tuple[list[Expression], str]:
-        """The expressions by which a unary operator treats its rows apart, or why there are none."""
+        """The keys of a unary operator, or why there are none."""
         if node.kind == "Aggregate":
             keys = self.catalyst.grouping_keys(node)
             reason = "it is one group over all rows"
@@ -91,7 +93,7 @@ class _Builder:
 
 
 def _needed(root: Node, catalyst: Catalyst) -> frozenset[int]:
-    """The attribute ids that any operator reads or the query returns; the rest is never read from a source."""
+    """The attribute ids that any operator reads or the query returns; other columns are not read from a source."""
     known = LINEAR | {"Join", "Aggregate", "Window", "Limit"}
     ids = set(root.output_ids)
     for node in root.walk():

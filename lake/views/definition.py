@@ -18,7 +18,7 @@ from lake.catalyst.aggregate_split import stored
 from lake.catalyst.inspection import NOW, Inspection, inspected
 from lake.catalyst.keys import Carrying, Key, carrying, tie_free
 from lake.catalyst.nodes import Expression
-from lake.catalyst.null_extension import padded
+from lake.catalyst.null_extension import null_extended
 from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
 from lake.config.view_sources import query_text
 from lake.delta.file_changes import FEED_COLUMNS
@@ -46,10 +46,10 @@ class OutputColumn:
 class Definition:
     """What a view is. `columns` are the query's; `hidden` are columns of its key or scope that the query does not select.
 
-    `scope`: the columns by which rows are computed anew and compared with those that the view holds, where the result depends on the
-    order of rows (trap 8); empty where it does not, or where no columns bound what a change touches. `carried`: where the operator
-    at the root is refreshed from the rows that the view holds, its columns → the tree's output that carries them. `padded`: the columns
-    that are NULL together in rows without a match, of each outer join.
+    `scope`: the columns by which rows are recomputed and compared with the stored rows, where the result depends on the order of rows
+    (trap 8); empty where it does not, or where no columns bound what a change affects. `carried`: where the operator at the root is
+    refreshed from the stored rows, its columns → the tree's output that carries them. `null_extended`: the columns that each outer join
+    null-extends together.
     """
 
     view: str
@@ -62,7 +62,7 @@ class Definition:
     scope: tuple[Expression, ...]
     carried: Mapping[int, int]
     fingerprint: Mapping[str, str]
-    padded: tuple[tuple[str, ...], ...] = ()
+    null_extended: tuple[tuple[str, ...], ...] = ()
 
     @property
     def table_columns(self) -> tuple[OutputColumn, ...]:
@@ -142,7 +142,7 @@ def _defined(
         scope=scope(relation, catalyst) if relation.order_dependent and operator is None and storable else (),
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
         fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys),
-        padded=tuple(tuple(c.name for c in columns if c.attribute in group) for group in padded(tree, catalyst)),
+        null_extended=tuple(tuple(c.name for c in columns if c.attribute in group) for group in null_extended(tree, catalyst)),
     )
 
 

@@ -170,7 +170,7 @@ UNSCOPED = {
     "average_of_all": "SELECT avg(CAST(v AS double)) AS m FROM a",
     "rows_numbered": "SELECT v, row_number() OVER (ORDER BY v + 0) AS r FROM (SELECT DISTINCT v FROM a)",
 }
-# sums, counts, averages and extremes at the root, added onto what the view holds
+# sums, counts, averages and extremes at the root, added to the stored rows
 ADDED = {
     "added": "SELECT s, count(*) AS n, sum(v) AS t, avg(v) AS m, count(v) AS c FROM a GROUP BY s",
     "added_decimals": "SELECT k, sum(x) AS t, avg(x) AS m, sum(x) FILTER (WHERE x > 2) AS f FROM c GROUP BY k",

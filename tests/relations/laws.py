@@ -120,16 +120,16 @@ class View:
         return Counter(frozen(tuple(r)) for r in session.sql(self.query).collect())
 
     def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 40_000) -> Counter[Any]:
-        """What the relation says changed, consolidated, over the query's own columns."""
+        """The relation's changes, consolidated, over the query's own columns."""
         sources = ListedSources(self.spark, self.schemas, since, until, as_written=local_limit == 0)
         with Reading(self.catalyst, sources, local_limit) as reading:
             with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
-                held = in_names(self.definition, self.definition.relation.snapshot(before))
+                stored = in_names(self.definition, self.definition.relation.snapshot(before))
             try:
-                found = changes.changes(self.definition, held, reading)
+                found = changes.changes(self.definition, stored, reading)
             except FallBackToRecompute as why:
                 reading.fall_back(why)
-                found = changes.difference(self.definition, held, reading)
+                found = changes.difference(self.definition, stored, reading)
             self.recomputed = list(reading.budget.reasons)
             if found is None:
                 return Counter()
@@ -141,7 +141,7 @@ class View:
         return Counter({row: n for row, n in counted.items() if n})
 
     def snapshot(self, tables: dict[str, Rows]) -> Counter[Any]:
-        """What the relation says it holds."""
+        """The relation's snapshot."""
         sources = ListedSources(self.spark, self.schemas, tables, tables)
         with Reading(self.catalyst, sources) as reading:
             rows = in_names(self.definition, self.definition.relation.snapshot(reading)).collect()

@@ -74,7 +74,7 @@ def test_what_is_equal_in_one_input_of_a_union_may_tie_above_it(spark: SparkSess
     assert "equal sort keys" in united
 
 
-def test_a_sum_of_decimals_that_overflowed_is_computed_anew(spark: SparkSession) -> None:
+def test_a_sum_of_decimals_that_overflowed_is_recomputed(spark: SparkSession) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.ansi.enabled", "false")
     view = View(session, {"t": "k int, x decimal(38,0)"}, "SELECT k, sum(x) AS t, avg(x) AS m, count(*) AS n FROM t GROUP BY k")
@@ -86,27 +86,27 @@ def test_a_sum_of_decimals_that_overflowed_is_computed_anew(spark: SparkSession)
 
 
 @pytest.mark.parametrize("name", [*ADDED, *NOT_ADDED, *TOP, "order_by_limit_offset"])
-def test_aggregates_and_limits_at_the_root_are_refreshed_from_the_rows_held(spark: SparkSession, name: str) -> None:
+def test_aggregates_and_limits_at_the_root_are_refreshed_from_the_stored_rows(spark: SparkSession, name: str) -> None:
     assert bool(View(spark, SCHEMAS, QUERIES[name]).definition.carried) == (name in {**ADDED, **TOP})
 
 
-def test_a_top_is_renewed_from_what_is_held_until_too_few_rows_stay(spark: SparkSession) -> None:
+def test_a_top_is_refreshed_from_the_stored_rows_until_too_few_remain(spark: SparkSession) -> None:
     view = View(spark, {"t": "v int, s string"}, "SELECT v, s FROM t ORDER BY v, s LIMIT 3")
     since: Rows = [(1, "a"), (2, "b"), (3, "c"), (3, "c"), (4, "d"), (5, "e")]
     histories: list[tuple[Rows, bool]] = [
         ([*since, (0, "z")], False),
         ([*since, (9, "z")], False),
-        ([(0, "a"), *since[1:]], False),  # an update that stays within
+        ([(0, "a"), *since[1:]], False),  # an update within the top
         (since[1:], True),
-        ([*since[1:], (2, "y")], False),  # one goes, one comes before the last
-        ([*since[1:], (9, "y")], True),  # one goes, one comes, but too late
-        ([*since[:2], *since[3:]], True),  # one copy of the last goes, and nobody knows of the other
+        ([*since[1:], (2, "y")], False),  # one is deleted, one is inserted before the last
+        ([*since[1:], (9, "y")], True),  # one is deleted, one is inserted, but after the last
+        ([*since[:2], *since[3:]], True),  # one copy of the last is deleted, and the other copy is not stored
         (since[:4], False),
         ([], True),
     ]
-    for until, whole in histories:
+    for until, recomputed in histories:
         view.assert_law({"t": since}, {"t": until})
-        assert bool(view.recomputed) == whole, until
+        assert bool(view.recomputed) == recomputed, until
     view.assert_law({"t": since[:2]}, {"t": since[1:2]})
     assert not view.recomputed
 
@@ -134,7 +134,7 @@ def test_groups_of_outer_joins_whose_changed_keys_hold_no_null(spark: SparkSessi
         view.assert_law(BEFORE, {**BEFORE, **until})
 
 
-def test_rows_kept_of_a_lookup_are_those_of_the_keys_that_were_looked_up(spark: SparkSession) -> None:
+def test_rows_stored_of_a_lookup_are_those_of_the_keys_that_were_looked_up(spark: SparkSession) -> None:
     """The key (1, NULL) can match nothing and is not looked up: what was found is not all rows of 1."""
     schemas = {"t": "a int, b int", "u": "a int, x int", "w": "x int, b int"}
     joined = "t LEFT JOIN (SELECT u.a, w.b FROM u JOIN w ON u.x = w.x) p ON t.a = p.a AND t.b = p.b"

@@ -1,4 +1,4 @@
-"""What a refresh keeps of what it computed: once, on the driver where it is little."""
+"""A refresh computes a frame once, and stores its rows: on the driver where they are few."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_changes_that_the_log_says_are_many_are_not_tried_for_few(
     monkeypatch.setattr(ListedSources, "changed", lambda *_: changed)
     monkeypatch.setattr(Catalyst, "collected", noted)
     with Reading(Catalyst(own), ListedSources(own, {}, {}, {}), local_limit=3) as reading:
-        kept = reading.changes_of_table("a", ["id"])
+        kept = reading.tables.changes("a", ["id"])
     assert kept is not None
     assert (kept.count, kept.local, len(tries)) == (10, False, tried)
 
 
 @pytest.mark.parametrize(("rows", "local"), [(10, False), (2, True), (0, True)])
-def test_after_many_rows_whatever_is_kept_is_computed_once(spark: SparkSession, rows: int, local: bool) -> None:
+def test_after_many_rows_a_stored_frame_is_computed_once(spark: SparkSession, rows: int, local: bool) -> None:
     seen = spark.sparkContext.accumulator(0)
 
     def note(value: int) -> int:
@@ -45,8 +45,8 @@ def test_after_many_rows_whatever_is_kept_is_computed_once(spark: SparkSession, 
     own = own_session(spark)
     frame = own.range(rows).select(F.udf(note, "long")("id").alias("c1"))
     with Reading(Catalyst(own), ListedSources(own, {}, {}, {}), local_limit=3) as reading:
-        reading.expect_many()
-        kept = reading.keep(frame)
+        reading.frames.expect_many()
+        kept = reading.frames.keep(frame)
         found = [] if kept is None else sorted(row[0] for row in [*kept.frame.collect(), *kept.frame.collect()])
     assert found == sorted([*range(rows), *range(rows)])
     assert seen.value == rows
@@ -55,12 +55,12 @@ def test_after_many_rows_whatever_is_kept_is_computed_once(spark: SparkSession, 
 
 
 @pytest.mark.parametrize("rows", [10, 2])
-def test_what_is_kept_is_not_kept_again(spark: SparkSession, rows: int) -> None:
+def test_a_stored_frame_is_not_stored_again(spark: SparkSession, rows: int) -> None:
     own = own_session(spark)
     with Reading(Catalyst(own), ListedSources(own, {}, {}, {}), local_limit=3) as reading:
-        kept = reading.keep(own.range(rows))
+        kept = reading.frames.keep(own.range(rows))
         assert kept is not None
-        assert reading.keep(kept.frame) is kept
+        assert reading.frames.keep(kept.frame) is kept
 
 
 def test_keys_without_nulls_keep_nan(spark: SparkSession) -> None:

@@ -13,65 +13,12 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.relations.twin import Bag, anti, difference, group, join, left_join, lookup, plus, times
+
 Row = tuple[int | None, int]
-Bag = Counter[tuple[object, ...]]
 
 rows = st.tuples(st.none() | st.integers(0, 3), st.integers(0, 2))
 bags = st.lists(rows, max_size=8).map(Counter)
-
-
-def difference(after: Bag, before: Bag) -> Bag:
-    found = Counter(after)
-    found.subtract(before)
-    return Counter({row: n for row, n in found.items() if n})
-
-
-def plus(*parts: Bag) -> Bag:
-    total: Bag = Counter()
-    for part in parts:
-        total.update(part)
-    return Counter({row: n for row, n in total.items() if n})
-
-
-def times(bag: Bag, factor: int) -> Bag:
-    return Counter({row: n * factor for row, n in bag.items()})
-
-
-def join(a: Bag, b: Bag) -> Bag:
-    """Inner join on the first column; NULL joins nothing."""
-    found: Bag = Counter()
-    for left, n in a.items():
-        for right, m in b.items():
-            if left[0] is not None and left[0] == right[0]:
-                found[(*left, *right)] += n * m
-    return Counter({row: n for row, n in found.items() if n})
-
-
-def left_join(a: Bag, b: Bag) -> Bag:
-    """Left outer join with a residual: a's value below b's."""
-    found: Bag = Counter()
-    for left, n in a.items():
-        partners = {r: m for r, m in b.items() if left[0] is not None and left[0] == r[0] and left[1] <= r[1]}  # type: ignore[operator]
-        for right, m in partners.items():
-            found[(*left, *right)] += n * m
-        if not partners:
-            found[(*left, None, None)] += n
-    return found
-
-
-def group(a: Bag, _: Bag) -> Bag:
-    """count(*) and sum by the first column, NULL a group like any other."""
-    keys = {row[0] for row in a}
-    return Counter({(k, sum(n for r, n in a.items() if r[0] == k), sum(r[1] * n for r, n in a.items() if r[0] == k)): 1 for k in keys})  # type: ignore[misc,operator]
-
-
-def anti(a: Bag, b: Bag) -> Bag:
-    keys = {row[0] for row in b if row[0] is not None}
-    return Counter({row: n for row, n in a.items() if row[0] not in keys})
-
-
-def lookup(bag: Bag, keys: set[object]) -> Bag:
-    return Counter({row: n for row, n in bag.items() if row[0] in keys})
 
 
 @given(bags, bags, bags, bags)

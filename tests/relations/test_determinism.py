@@ -1,0 +1,33 @@
+"""What Spark calls deterministic, and is no function of its input, or depends on the order of rows."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lake.errors import DefinitionError
+from tests.relations.laws import View
+
+KEY = "'0000111122223333'"
+VECTOR = "unhex('000102030405060708090a0b')"
+
+
+@pytest.mark.parametrize("arguments", [f"s, {KEY}", f"s, {KEY}, 'CBC'", f"s, {KEY}, 'GCM', 'DEFAULT', iv", f"s, {KEY}, mode"])
+def test_encryption_with_a_random_vector_is_refused(spark: SparkSession, arguments: str) -> None:
+    query = f"SELECT n, base64(aes_encrypt({arguments})) AS e FROM t"
+    with pytest.raises(DefinitionError, match="it uses aes_encrypt without a literal initialization vector"):
+        View(spark, {"t": "n int, s string, iv binary, mode string"}, query)
+
+
+@pytest.mark.parametrize("arguments", [f"s, {KEY}, 'ecb'", f"s, {KEY}, 'GCM', 'DEFAULT', {VECTOR}"])
+def test_encryption_without_a_random_vector_is_a_function_of_its_input(spark: SparkSession, arguments: str) -> None:
+    view = View(spark, {"t": "n int, s string"}, f"SELECT n, base64(aes_encrypt({arguments})) AS e FROM t")
+    view.assert_law({"t": [(1, "x"), (2, "y")]}, {"t": [(2, "x"), (2, "y"), (3, None)]})
+
+
+@pytest.mark.parametrize("function", ["vector_sum", "vector_avg"])
+def test_sums_of_vectors_depend_on_the_order_of_rows(spark: SparkSession, function: str) -> None:
+    schemas = {"d": "p int, name string", "e": "p int, v array<float>"}
+    summed = f"SELECT p, {function}(v) AS m FROM e GROUP BY p"
+    view = View(spark, schemas, f"SELECT d.name, g.m FROM d JOIN ({summed}) g ON d.p = g.p")
+    assert function in view.definition.relation.order_dependent
