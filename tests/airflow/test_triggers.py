@@ -19,8 +19,8 @@ from lake.delta.newest_version import newest_version
 from lake.errors import SourceError
 
 
-class Kept:
-    """What Airflow keeps with an asset."""
+class Store:
+    """Stands for what Airflow stores with an asset."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -36,53 +36,53 @@ def commit(table: Path) -> None:
     write_deltalake(str(table), pa.table({"id": [1]}), mode="append")
 
 
-def watch(table: Path, kept: Kept) -> AsyncIterator[TriggerEvent]:
+def watch(table: Path, store: Store) -> AsyncIterator[TriggerEvent]:
     trigger = NewVersion("bid", str(table), 0.01)
     path, arguments = trigger.serialize()
     assert path == "lake.airflow.triggers.NewVersion"
     again = NewVersion(**arguments)
-    again.asset_state_store = kept  # type: ignore[assignment]
+    again.asset_state_store = store  # type: ignore[assignment]
     return again.run()
 
 
-async def told(events: AsyncIterator[TriggerEvent], seconds: float = 5.0) -> Any:
+async def fired(events: AsyncIterator[TriggerEvent], seconds: float = 5.0) -> Any:
     return (await asyncio.wait_for(anext(events), seconds)).payload
 
 
 def test_each_new_version_fires_once_and_versions_committed_meanwhile_on_restart(tmp_path: Path) -> None:
     async def history() -> None:
-        table, kept = tmp_path / "bid", Kept()
+        table, store = tmp_path / "bid", Store()
         commit(table)
-        events = watch(table, kept)
-        assert await told(events) == {"table": "bid", "version": 0}
+        events = watch(table, store)
+        assert await fired(events) == {"table": "bid", "version": 0}
         commit(table)
-        assert await told(events) == {"table": "bid", "version": 1}
+        assert await fired(events) == {"table": "bid", "version": 1}
         with pytest.raises(asyncio.TimeoutError):
-            await told(events, 0.3)
-        assert kept.values == {"version": 1}
+            await fired(events, 0.3)
+        assert store.values == {"version": 1}
         with pytest.raises(asyncio.TimeoutError):  # started again, with nothing new
-            await told(watch(table, kept), 0.3)
+            await fired(watch(table, store), 0.3)
         commit(table)
         commit(table)
-        assert await told(watch(table, kept)) == {"table": "bid", "version": 3}
+        assert await fired(watch(table, store)) == {"table": "bid", "version": 3}
 
     asyncio.run(history())
 
 
 def test_an_event_that_was_not_stored_is_sent_again(tmp_path: Path) -> None:
     async def history() -> None:
-        table, kept = tmp_path / "bid", Kept()
+        table, store = tmp_path / "bid", Store()
         commit(table)
-        await told(watch(table, kept))  # the process died before it went on
-        assert await told(watch(table, kept)) == {"table": "bid", "version": 0}
+        await fired(watch(table, store))  # the process died before it went on
+        assert await fired(watch(table, store)) == {"table": "bid", "version": 0}
 
     asyncio.run(history())
 
 
 def test_the_trigger_waits_for_a_table_that_does_not_exist_yet(tmp_path: Path) -> None:
     async def history() -> None:
-        events = watch(tmp_path / "bid", Kept())
-        waiting = asyncio.ensure_future(told(events))
+        events = watch(tmp_path / "bid", Store())
+        waiting = asyncio.ensure_future(fired(events))
         await asyncio.sleep(0.1)
         assert not waiting.done()
         commit(tmp_path / "bid")

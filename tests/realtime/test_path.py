@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import NumberFormatException
 
 import lake.realtime.table_maintenance as maintenance
 from lake import Lakehouse
@@ -529,3 +531,22 @@ def test_an_error_that_a_later_commit_corrects_stops_no_batch(lake: TestLake) ->
         path = drained(lake.open.on("eventual"))
         assert (path.exit_code, path.metrics.error) == (0, "")
         assert_right(lake, lake.open.on("eventual"))
+
+
+def test_no_lease_metric_or_log_shows_a_value_that_spark_quotes(
+    lake: TestLake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    eventual = made(lake, trigger_seconds=0, attempts=2)
+    eventual.refresh("v")
+
+    def broken(*_: Any) -> Any:
+        raise NumberFormatException("[CAST_INVALID_INPUT] The value 'hunter2' can't be cast to \"INT\". SQLSTATE: 22018")
+
+    monkeypatch.setattr(RealtimePath, "_batch", broken)
+    path = drained(eventual)
+    assert path.exit_code > 0
+    (lease,) = Path(lake.path("views/v__realtime/_lakejoin")).glob("lease-*.json")
+    for text in (lease.read_text(), json.dumps(path.metrics.to_json()), caplog.text):
+        assert "CAST_INVALID_INPUT" in text
+        assert "hunter2" not in text
+    assert caplog.text.count("retrying in") == 1
