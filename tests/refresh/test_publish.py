@@ -66,7 +66,7 @@ def change(lake: TestLake) -> None:
 def child(lake: TestLake, step: str) -> subprocess.Popen[str]:
     """A refresh in a process of its own."""
     arguments = [sys.executable, "-c", CHILD, json.dumps(lake.config), "j", step]
-    return subprocess.Popen(arguments, cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return subprocess.Popen(arguments, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=None, text=True)
 
 
 def stamps(lake: TestLake) -> list[Stamp]:
