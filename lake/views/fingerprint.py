@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lake.config.models import Config
 from lake.spark.session import WRITTEN
 from lake.spark.session_digest import digest, text_of
-from lake.views.query import load_function
+from lake.views.user_functions import load_function
 
 _SETTINGS = (
     "spark.sql.session.timeZone",
@@ -36,7 +36,7 @@ def fingerprint(
     depend on: it says that the rest need not be asked for (lake/views/up_to_date.py).
     """
     settings = config.view(view)
-    parts = {"query": digest(normal), "columns": digest("\n".join(columns)), "spark": spark.version}
+    parts = {"query": digest(normal), "columns": digest("\n".join(columns)), "spark": ".".join(spark.version.split(".")[:2])}
     parts["keys"] = "; ".join(f"{t}({', '.join(k)})" for t, k in sorted(primary_keys.items()) if k)
     parts |= {key: str(spark.conf.get(key)) for key in _SETTINGS}
     if settings.function is not None:
