@@ -24,7 +24,7 @@ from lake.delta.sidecar import Folder
 from lake.delta.tables import pin_at
 from lake.errors import ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
-from lake.refresh.run import result_of
+from lake.refresh.outcome import result_of
 from lake.spark.failures import SPARK_ERRORS, as_lake_error, passing, safely
 from lake.views.inputs import Until, check_named, ends, in_order, versions_at
 
