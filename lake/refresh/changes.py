@@ -1,9 +1,9 @@
-"""A view's changes over an interval, by the rule that fits it: its tree's own, or against the rows that it holds.
+"""A view's changes over an interval, by the rule that fits it: its tree's own, or with the stored rows.
 
 none of its operators needs stored rows   changes(root)                       relations/base.py
-its root is an aggregate or a LIMIT       renewed from the rows held          relations/stored.py
-it depends on the order of rows           computed anew by its scope          relations/scoped.py
-neither                                   the query at `until` - rows held (edits.compared, where these have a key)
+its root is an aggregate or a LIMIT       computed with the stored rows        relations/stored.py
+it depends on the order of rows           recomputed by its scope             relations/scoped.py
+neither                                   the query at `until` - stored rows (edits.compared, where these have a key)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lake.views.definition import Definition
 
 
 def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
-    """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the rows that the view holds.
+    """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the stored rows.
 
     Raises FallBackToRecompute where a full recompute is cheaper, or the only way.
     """
@@ -78,7 +78,7 @@ def _require_share(relation: Relation, changed: int, reading: Reading) -> None:
 
 
 def difference(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame:
-    """The query at `until` minus what the view holds, as weighted rows in the tree's columns."""
+    """The query at `until` minus the stored rows, as weighted rows in the tree's columns."""
     old = in_tree_columns(definition, table)
     return zset.subtract(definition.relation.snapshot(reading).select(*old.columns), old)
 
