@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -71,6 +72,13 @@ _TERMS = {
     "affected keys": "all rows with a changed key are looked up, and the operator is recomputed for these keys",
     "stored rows": "the changes are added to the stored rows of the view; a group is read only if its minimum or maximum is deleted",
 }
+
+
+def _wrapped(item: str) -> str:
+    """A list item in lines of documentation, which have at most 120 characters."""
+    return textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False)
+
+
 _LABELS = {
     "groups_of_what_may_be_padded": "groups of null-extended columns",
     "groups_of_what_may_be_padded_and_not": "groups of null-extended and other columns",
@@ -109,9 +117,9 @@ _HEAD = f"""# Can I use this SQL?
 
 <!-- Generated from tests/relations/cases.py by `make docs`. Do not edit. -->
 
-Almost certainly: **every deterministic Spark query can be a view**, as one SELECT or as a Python function from DataFrames
-to a DataFrame, and every view is exact. What differs is the cost of a refresh. This page says what is incremental. It is
-generated from {len(QUERIES) + len(UNSCOPED)} queries on which every operator is tested.
+Almost certainly: **every deterministic Spark query can be a view**, as one SELECT or as a Python function from
+DataFrames to a DataFrame, and every view is exact. What differs is the cost of a refresh. This page says what is
+incremental. It is generated from {len(QUERIES) + len(UNSCOPED)} queries on which every operator is tested.
 
 For a view of your own, `lakejoin explain VIEW` gives the same answer. With `refresh_mode: incremental`, or
 `lakejoin explain VIEW --strict`, a view that is not fully incremental is an error.
@@ -148,8 +156,8 @@ incremental.
     Answer.UNTIL: """
 ## Incremental, with exceptions
 
-These are incremental unless the data forces a recompute: `NOT IN` when a NULL appears, `ORDER BY ... LIMIT` when so many
-of the first rows are deleted that the stored rows are not enough.
+These are incremental unless the data forces a recompute: `NOT IN` when a NULL appears, `ORDER BY ... LIMIT` when so
+many of the first rows are deleted that the stored rows are not enough.
 """,
     Answer.BY_KEY: """
 ## Incremental by key
@@ -161,7 +169,7 @@ brackets are the keys.
     Answer.INCREMENTAL: f"""
 ## Incremental
 
-{chr(10).join(f"- **{term}**: {text}" for term, text in _TERMS.items())}
+{chr(10).join(_wrapped(f"- **{term}**: {text}") for term, text in _TERMS.items())}
 
 Aggregates and `LIMIT` use stored rows if no other operator is above them, except a projection.
 """,
