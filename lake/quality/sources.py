@@ -18,6 +18,7 @@ from lake.delta.pinned import Pinned
 from lake.errors import LakeError, QueryError
 from lake.quality.builtin import suite
 from lake.quality.results import Measurement, Row
+from lake.spark.failures import innermost
 
 _SAMPLES = 5
 _HISTORY = 20
@@ -118,6 +119,6 @@ def guarded(check: Callable[[], list[Measurement]], scope: str, name: str, subje
     try:
         return check()
     except Exception as error:  # whatever fails, the other checks run
-        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         ours = isinstance(error, LakeError) and not isinstance(error, QueryError)  # which quotes names, not values
+        text = " ".join(str(error).split()) if isinstance(error, LakeError) else innermost(error)
         return [Measurement(scope, name, subject, None, "", broken=(text if ours else shown.text(text))[:500])]

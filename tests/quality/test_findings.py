@@ -8,11 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from py4j.protocol import Py4JError
 
+from lake.core.redaction import Samples
 from lake.core.snapshots import Snapshot, Version
 from lake.core.stamp import Stamp
 from lake.quality.findings import events, findings
 from lake.quality.results import Measurement, Row, row_of
+from lake.quality.sources import guarded
 from lake.quality.views import lifetimes
 from lake.views.table import Publication
 
@@ -86,3 +89,23 @@ def test_a_difference_lives_until_the_other_path_has_what_made_it() -> None:
     lived, living = lifetimes(strong, eventual, now=200)
     assert sorted(lived) == [30, 80, 90]
     assert living == [70]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("An error occurred while calling o82155.collectToPython", "Py4JError"),
+        (
+            "An error occurred while calling o82155.save.\n: java.io.IOException: No space left on device\n\tat a.b(C.java:1)",
+            "No space left on device",
+        ),
+    ],
+)
+def test_a_check_that_fails_in_spark_says_the_cause_and_not_the_call(message: str, expected: str) -> None:
+    def failing() -> list[Measurement]:
+        raise Py4JError(message)
+
+    (found,) = guarded(failing, "v", "exactness", "exactness", Samples("keys"))
+    assert expected in found.broken
+    assert found.status == "broken"
+    assert "o82155" not in found.broken
