@@ -36,7 +36,7 @@ def fingerprint(
     depend on: it says that the rest need not be asked for (lake/views/up_to_date.py).
     """
     settings = config.view(view)
-    parts = {"query": digest(normal), "columns": digest("\n".join(columns)), "spark": spark.version}
+    parts = {"query": digest(normal), "columns": digest("\n".join(columns)), "spark": _minor(spark.version)}
     parts["keys"] = "; ".join(f"{t}({', '.join(k)})" for t, k in sorted(primary_keys.items()) if k)
     parts |= {key: str(spark.conf.get(key)) for key in _SETTINGS}
     if settings.function is not None:
@@ -45,3 +45,8 @@ def fingerprint(
         parts["text"] = text_of(view, config, list(primary_keys), session)
     legacy = {k: v for k, v in spark.conf.getAll.items() if k.startswith("spark.sql.legacy.")}
     return parts | legacy
+
+
+def _minor(version: str) -> str:
+    """Spark's major and minor version: a patch release does not change results, and must not cost a rebuild of every view."""
+    return ".".join(version.split(".")[:2])

@@ -325,3 +325,9 @@ def test_a_view_that_must_be_incremental_is_refused_where_it_is_not(simple: Test
     simple.view("ranked", "SELECT id, v, row_number() OVER (ORDER BY v) AS n FROM a", refresh_mode="incremental")
     with pytest.raises(DefinitionError, match=r"refresh_mode: incremental.*is not incremental: it uses a window frame of ROWS"):
         simple.refresh("ranked")
+
+
+def test_a_patch_release_of_spark_is_no_other_definition(simple: TestLake) -> None:
+    simple.view("v", "SELECT id, s FROM a")
+    major, minor, _ = simple.spark.version.split(".")
+    assert simple.open._fingerprint("v")["spark"] == f"{major}.{minor}"
