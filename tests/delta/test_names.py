@@ -24,7 +24,7 @@ def test_a_view_and_its_tables_in_such_a_folder_are_exact(spark: SparkSession, t
     spark.sql(f"CREATE TABLE {path} USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS SELECT id, id % 3 AS x FROM range(9)")
     lake.tables["t"] = {"path": "t", "primary_key": ["id"]}
     lake.view("v", "SELECT x, count(*) AS n FROM t GROUP BY x")
-    opened = lake.open()
+    opened = lake.open
     assert opened.refresh("v").mode == "build"
     spark.sql(f"UPDATE {path} SET x = 7 WHERE id = 4")
     assert opened.refresh("v").mode == "incremental"

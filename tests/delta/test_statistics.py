@@ -18,7 +18,7 @@ WIDE = {
     "a variant before it": f"v VARIANT, {NUMBERS}, id INT",
     "a struct of many fields before it": f"s STRUCT<{FIELDS}>, id INT",
     "a struct in a struct before it": f"s STRUCT<t: STRUCT<{FIELDS}>>, id INT",
-    "names with backticks and commas": f"`a``b, c` INT, {NUMBERS}, id INT",
+    "names with commas and spaces": f"`a b, c` INT, {NUMBERS}, id INT",  # with backticks, Delta itself fails to write
 }
 
 
