@@ -188,7 +188,9 @@ def _kept(table: Table) -> dict[str, str]:
 
 
 def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition) -> None:
-    """Make the empty table. Its rows, and the stamp, come with the first publish."""
+    """Make the empty table. Its rows, and the stamp, come with the first publish. Raises TargetError."""
+    if "`" in (table.path or ""):  # Delta's table builder pastes the path between backticks without doubling those in it
+        raise TargetError(f"The table of view {table} can't be created: Delta can't create a table whose path has a backtick. Set another target.")
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.location(table.path) if table.path is not None else builder.tableName(str(table.name))
     builder = builder.addColumns(schema(definition))
@@ -202,7 +204,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
     try:
         builder.execute()
     except SPARK_ERRORS as error:
-        raise TargetError(f"The table of view {table} can't be made: {reason(error)}.") from error
+        raise TargetError(f"The table of view {table} can't be created: {reason(error)}.") from error
 
 
 def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> None:

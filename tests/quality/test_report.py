@@ -90,7 +90,8 @@ def test_of_a_table_that_somebody_else_wrote_to_the_report_tells_what_it_can(lak
     lake.others, lake._open = {"quality": {"url": "https://quality.example.com/"}}, None
     Path(lake.open.config.quality_path, "docs").mkdir(parents=True)
     shown = report(lake.open, ["v"]).split("<script>")[0]
-    assert "can&#39;t be told" in shown
+    assert "was written by someone else (DELETE)" in shown
+    assert shown.count("? unknown</span>") == 2  # fresh?, time to expiry
     assert "Source a" in shown
     assert 'class="plot"' in shown
     assert 'href="https://quality.example.com/docs/index.html"' in shown
