@@ -129,6 +129,8 @@ def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: R
     differing = paired.where(F.col(_ADDED).isNull() | F.col(POSITION).isNull() | ~same_row)
     kept, seen = reading.frames.keep_observed(differing.select(*new.columns, *own, FILE, POSITION))
     if seen["paired"] != (*seen.get("new", (0,)), *seen.get("old", (0,))):
+    # Spark reports no metric for a side that was optimised away because it has no rows
+    if seen.get("paired", (0, 0)) != (*seen.get("new", (0,)), *seen.get("old", (0,))):
         return None
     inserted, updated, deleted = _tally(kept, f"{POSITION} IS NULL", f"{_ADDED} AND {POSITION} IS NOT NULL", f"{_ADDED} IS NULL")
     of_key = kept.frame.where(F.col(POSITION).isNull()).groupBy(*map(quoted, keys)).agg(F.count(F.lit(1)).alias(_NUMBER))

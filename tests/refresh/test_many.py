@@ -191,3 +191,23 @@ def test_a_view_that_is_emptied_and_filled_again_anew(anew: TestLake, monkeypatc
     assert anew.refresh("joined").rows_inserted == 48
     anew.assert_exact("joined")
     assert found == [True]  # of an empty table there is nothing to be brought together with
+
+
+def test_no_row_on_either_side_is_no_difference(anew: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for adaptive in ("true", "false"):  # the adaptive plan leaves a side without rows out, and with it what would have been counted
+        monkeypatch.setattr(run, "SMALL", -1)
+        found = noted(monkeypatch, "compared")
+        session = anew.spark
+        session.conf.set("spark.sql.adaptive.enabled", adaptive)
+        try:
+            anew._open = None
+            anew.sql("DELETE FROM {f}")
+            anew.refresh("joined")
+            anew.sql("INSERT INTO {d} VALUES (11, 'n')")
+            result = anew.refresh("joined")
+            anew.sql("DELETE FROM {d} WHERE g = 11", "INSERT INTO {f} SELECT id, id % 5, id % 4 FROM range(6)")
+            anew.refresh("joined")
+        finally:
+            session.conf.set("spark.sql.adaptive.enabled", "false")
+        assert (result.mode, result.rows_inserted, result.rows_deleted, found[1]) == ("recompute", 0, 0, True)
+        anew.assert_exact("joined")
