@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from lake.config.models import ViewConfig
 from lake.core.phases import phase
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
@@ -29,7 +30,7 @@ from lake.spark.key_ranges import Ranges
 from lake.spark.session import settings
 from lake.spark.types import allows_null, is_nested
 from lake.views.definition import Definition
-from lake.views.table import app_id, schema
+from lake.views.table import app_id, describe, schema
 
 ATTEMPTS = 3
 _CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentModification", "ConcurrentTransaction", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
@@ -49,6 +50,11 @@ class Target:
     table: Table
     log: Log
     definition: Definition
+    view: ViewConfig
+
+    def describe(self, pinned: Pinned) -> bool:
+        """Bring the table's description and properties up to date; returns whether that needed a commit."""
+        return describe(self.spark, self.table, self.view, self.definition, pinned)
 
 
 @phase("publish")
@@ -60,18 +66,21 @@ def publish(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading)
     for attempt in range(1, ATTEMPTS + 1):
         pinned = target.log.head()
         try:
-            _attempt(target, stamp, edits, reading, pinned)
+            transaction = _prepared(target, stamp, edits, reading, pinned)
+            if target.describe(pinned):  # its commit is newer than the version on which the transaction was prepared
+                pinned = target.log.head()
+                transaction = _prepared(target, stamp, edits, reading, pinned)
+            _commit(transaction, stamp, edits)
             return
         except SPARK_ERRORS as error:
             _refuse_unless_conflict(target, stamp, error, pinned.version.number, attempt)
 
 
-def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading, pinned: Pinned) -> None:
-    counts = {"inserted": 0, "updated": 0, "deleted": 0}
+def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading, pinned: Pinned) -> Transaction:
+    """The transaction on one version of the table, with everything but its commit."""
     transaction = Transaction(pinned)
     _refuse_lost(target, stamp, transaction.newest(app_id(stamp.view)) >= stamp.number)
     if edits is not None:
-        counts = {"inserted": edits.inserted, "updated": edits.updated, "deleted": edits.deleted}
         if edits.found is not None and edits.found[0] == pinned.version:
             doomed = edits.found[1]
         else:
@@ -82,7 +91,7 @@ def _attempt(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading
                 raise InternalError(f"View {stamp.view!r}: {gone} rows would go instead of {wanted}. Nothing was written.")
         if edits.inserted or edits.updated:
             transaction.insert(edits.new)
-    _commit(transaction, stamp, counts)
+    return transaction
 
 
 def held(pinned: Pinned, reading: Reading, among: Mapping[str, Ranges | None] | None = None) -> DataFrame:
@@ -95,7 +104,9 @@ def held(pinned: Pinned, reading: Reading, among: Mapping[str, Ranges | None] | 
     return with_positions(pinned.rows_among({name: ranges for name, ranges in among.items() if ranges is not None}))
 
 
-def _commit(transaction: Transaction, stamp: Stamp, counts: dict[str, int]) -> None:
+def _commit(transaction: Transaction, stamp: Stamp, edits: Edits | None) -> None:
+    found = (edits.inserted, edits.updated, edits.deleted) if edits is not None else (0, 0, 0)
+    counts = dict(zip(("inserted", "updated", "deleted"), found, strict=True))
     transaction.commit(app_id(stamp.view), stamp.number, stamp.to_json(), counts)
 
 

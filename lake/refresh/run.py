@@ -42,7 +42,6 @@ from lake.views.table import (
     Published,
     clustered_by,
     create,
-    describe,
     open_log,
     published,
     safe_writes,
@@ -89,7 +88,6 @@ class Refresh:
             assert current is not None
             if current.stamp is not None:
                 raise LostRaceError(f"View {self.definition.view!r}: another refresh made the table and built it. Nothing was written.")
-        describe(self.spark, self.table, self._view, self.definition, current.pinned)
         if self.instead is not None:
             return self._taken_over(current, decided, self.instead)
         return self._computed(current, decided)
@@ -106,6 +104,9 @@ class Refresh:
     def _reads_eventual(self) -> bool:
         return any(table.eventual for table in self.inputs.tables.values())
 
+    def _target(self, current: Published) -> Target:
+        return Target(self.spark, self.table, current.pinned.log, self.definition, self._view)
+
     def _copied(self, current: Published | None) -> RefreshResult:
         """A real-time table begins with the rows of the strong path, and with the snapshot that those answer for."""
         definition = self.definition
@@ -120,11 +121,11 @@ class Refresh:
             create(self.spark, self.table, self._view, definition)
             current = published(self.spark, self.table)
             assert current is not None
-        describe(self.spark, self.table, self._view, definition, current.pinned)
-        target = Target(self.spark, self.table, current.pinned.log, definition)
+        target = self._target(current)
         number, base = current.next_number, current.pinned.version.number
         stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy")
         rows = publish.publish_rows(target, stamp, strong.pinned.rows(), clustered_by(self._view, definition), replace=True)
+        target.describe(target.log.head())
         return result_of(RefreshPlan(definition.view, "copy", None, stamp.snapshot, "the rows of the strong path"), rows)
 
     def _decided(self, current: Published | None) -> RefreshPlan:
@@ -152,7 +153,7 @@ class Refresh:
         redefined = [source for source in definition.sources if sources.redefined(source)]
         if redefined:
             decided, sources = self._anew(decided, redefined), PinnedSources(self.inputs.tables, self.inputs.pins, None)
-        target = Target(self.spark, self.table, current.pinned.log, definition)
+        target = self._target(current)
         stamp = self._stamp(current, decided)
         if decided.mode == "incremental":
             assert since is not None
@@ -219,7 +220,7 @@ class Refresh:
             changed = reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
             if changed is None and current.stamp is not None and current.stamp.snapshot == until:
                 return result_of(replace(decided, mode="none", reason="the view holds the same rows"))
-            target = Target(self.spark, self.table, current.pinned.log, definition)
+            target = self._target(current)
             stamp = self._stamp(current, decided)
             edits = self._edits(target, stamp, reading, changed.frame) if changed else None
             return self._published(target, stamp, reading, decided, edits)
@@ -292,18 +293,20 @@ class Refresh:
 
     def _written(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, whole: bool = False) -> RefreshResult:
         rows = in_names(self.definition, self.definition.relation.snapshot(reading))
-        if self.gate is not None:
+        if self.gate is not None or whole:
             rows = reading.frames.keep_rows(rows).frame
+        if self.gate is not None:
             self.gate(Candidate(self.definition.view, stamp, visible(rows), visible(rows)))
+        if whole:
+            # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
+            set_properties(self.spark, self.table, {FEED: "false"})
         gone = target.log.head().rows().count() if whole else 0
         inserted = publish.publish_rows(target, stamp, rows, clustered_by(self._view, self.definition), replace=whole)
+        target.describe(target.log.head())
         return result_of(decided, inserted, gone)
 
     def _replaced(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> RefreshResult:
-        # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
-        set_properties(self.spark, self.table, {FEED: "false"})
         result = self._written(target, stamp, reading, decided, whole=True)
-        describe(self.spark, self.table, self._view, self.definition, target.log.head())
         return result if decided.mode == "build" else replace(result, reason="the view's columns changed: all rows were written anew")
 
     # -- what is refused ----------------------------------------------------------------------------------------------

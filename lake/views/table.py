@@ -207,17 +207,20 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
         raise TargetError(f"The table of view {table} can't be created: {reason(error)}.") from error
 
 
-def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> None:
-    """Bring the table's description and properties to what the configuration says now."""
+def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> bool:
+    """Set the table's description and properties to those of the configuration; returns whether any of them differed."""
     wanted = {FEED: _kept(table)[FEED], **_MARKS} | _told(view, definition) | view.properties
     has = {_property(k): v for k, v in pinned.properties.items()}
     last = {_property(k): (k, v) for k, v in wanted.items()}  # the user's own come after ours
-    set_properties(spark, table, {k: v for name, (k, v) in last.items() if has.get(name) != v and not pinned.supports(k, v)})
-    gone = [k for k in ("lakejoin.owner", "lakejoin.tags") if k in pinned.properties and k not in wanted]
-    if gone:
-        spark.sql(f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(_text, gone))})")
-    if (view.description or "") != pinned.description:
+    changed = {k: v for name, (k, v) in last.items() if has.get(name) != v and not pinned.supports(k, v)}
+    set_properties(spark, table, changed)
+    removed = [k for k in ("lakejoin.owner", "lakejoin.tags") if k in pinned.properties and k not in wanted]
+    if removed:
+        spark.sql(f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(_text, removed))})")
+    described = (view.description or "") != pinned.description
+    if described:
         spark.sql(f"COMMENT ON TABLE {table.sql} IS {_text(view.description or '')}")
+    return bool(changed or removed or described)
 
 
 def _property(name: str) -> str:

@@ -14,9 +14,10 @@ import pytest
 from deltalake import DeltaTable as DeltaRsTable
 from deltalake import QueryBuilder
 
-from lake import open_lake
+from lake import Lakehouse, open_lake
 from lake.core.stamp import Stamp
-from lake.errors import KeyViolationError, QueryError, SourceError, TargetError
+from lake.errors import BlockedError, KeyViolationError, QueryError, SourceError, TargetError
+from lake.refresh.run import Candidate
 from tests.lakes import TestLake, multiset
 
 pytestmark = pytest.mark.slow
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.slow
 A = "SELECT * FROM VALUES (1, 'x', 10), (2, 'y', 20), (3, 'z', 30) t(id, s, v)"
 B = "SELECT * FROM VALUES (1, 'p', 100), (1, 'q', 101), (2, 'p', 200), (NULL, 'p', 0) t(id, kind, w)"
 KEYED = "SELECT b.id, b.kind, b.w, a.s FROM b JOIN a ON a.id = b.id"
+
+CAST, FROM = "SELECT b.id, b.kind, cast(b.w AS int) AS w, a.s", " FROM b JOIN a ON a.id = b.id"
 
 CHILD = """
 import json, os, signal, sys
@@ -35,7 +38,7 @@ config, view, step = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
 def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 if step == "before the commit":
-    publish._attempt = die
+    publish._prepared = die
 elif step == "between computing and committing":
     publish._commit = die
 elif step == "after the commit":
@@ -214,6 +217,56 @@ def test_description_owner_and_tags_follow_the_configuration(keyed: TestLake) ->
     keyed.sql("DELETE FROM {a} WHERE id = 2")
     keyed.refresh("j")
     keyed.assert_exact("j")
+
+
+FAILS = {
+    "a cast": ("UPDATE {b} SET w = 'x' WHERE w = '100'", {}, QueryError),
+    "a key that the data breaks": ("INSERT INTO {b} VALUES (1, 'p', '5')", {}, KeyViolationError),
+    "a cast, all columns written again": (
+        "UPDATE {b} SET w = 'x' WHERE w = '100'",
+        {"query": CAST + ", b.id + 1 AS more" + FROM},
+        QueryError,
+    ),
+    "a check": ("UPDATE {b} SET w = '-1' WHERE w = '100'", {}, BlockedError),
+}
+
+
+@pytest.mark.parametrize("how", FAILS)
+def test_a_refresh_that_fails_leaves_the_tables_properties_as_they_were(lake: TestLake, how: str) -> None:
+    lake.table("a", A, key=["id"])
+    lake.table(
+        "b", "SELECT id, kind, string(w) AS w FROM (SELECT * FROM VALUES (1, 'p', 100), (1, 'q', 101), (2, 'p', 200) t(id, kind, w))"
+    )
+    lake.tables["b"]["primary_key"] = ["id", "kind"]
+    options = {"on_definition_change": "rebuild"}
+    lake.view("j", CAST + FROM, **options)
+    lake.refresh("j")
+
+    def gate(candidate: Candidate) -> None:
+        if not candidate.changed.where("w < 0").isEmpty():
+            raise BlockedError("negative", [])
+
+    change, edited, error = FAILS[how]
+    asked = [{"type": "expect_column_values_to_be_between", "kwargs": {"column": "w", "min_value": 0}, "on_failure": "block"}]
+    checks = {"expectations": asked} if how == "a check" else {}
+    lake.views["j"] |= {**edited, **checks, "description": "another", "owner": "somebody", "properties": {"note": "new"}}
+    before = _commits(lake)
+    lake.sql(change)
+    lake._open = None
+    opened = Lakehouse(lake.open.config, lake.spark, blocker=lambda *_: gate)
+    with pytest.raises(error):
+        opened.refresh("j")
+    assert _commits(lake) == before
+    lake.sql("DELETE FROM {b} WHERE id = 1")
+    opened.refresh("j")
+    assert opened.verify("j").exact
+    found = lake.spark.sql(f"DESCRIBE DETAIL {lake.of_view('j')}").head()
+    assert found is not None
+    assert (found["description"], found["properties"]["note"], found["properties"]["lakejoin.owner"]) == ("another", "new", "somebody")
+
+
+def _commits(lake: TestLake) -> int:
+    return lake.spark.sql(f"DESCRIBE HISTORY {lake.of_view('j')}").count()
 
 
 def test_properties_that_delta_keeps_otherwise_make_no_commits(lake: TestLake) -> None:
