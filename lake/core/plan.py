@@ -64,8 +64,14 @@ def nothing_new(published: Stamp) -> RefreshPlan:
 
 
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """In what two fingerprints differ; what is written, alone, is no difference."""
-    return [name for name in sorted({*old, *new}) if name != "text" and old.get(name, "") != new.get(name, "")]
+    """In what two fingerprints differ. The `text`, alone, is no difference, nor is Spark's patch version."""
+    return [name for name in sorted({*old, *new}) if name != "text" and _comparable(name, old) != _comparable(name, new)]
+
+
+def _comparable(name: str, fingerprint: Mapping[str, str]) -> str:
+    """A fingerprint's value; of Spark's version the major and minor number, also where an earlier release stamped the whole version."""
+    value = fingerprint.get(name, "")
+    return ".".join(value.split(".")[:2]) if name == "spark" else value
 
 
 def check_fingerprint(view: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
