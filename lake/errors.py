@@ -90,5 +90,17 @@ class ConcurrencyError(LakeError):
     """Other writers of the view's table won the race again and again; nothing was published by this refresh."""
 
 
+class ViewsFailedError(LakeError):
+    """Some of several views could not be refreshed. `failed`: the error of each; `skipped`: views that read one of them; `results`: of the
+    views that were refreshed. The exit code is that of the first failure."""
+
+    def __init__(self, failed: Mapping[str, Exception], skipped: Sequence[str], results: Sequence[Any]) -> None:
+        self.failed, self.skipped, self.results = dict(failed), tuple(skipped), tuple(results)
+        self.exit_code = next((getattr(error, "exit_code", 1) for error in failed.values()), 1)
+        shown = "\n".join(f"- {view}: {error}" for view, error in failed.items())
+        left = f"\nSkipped, since they read one of these: {', '.join(skipped)}." if skipped else ""
+        super().__init__(f"{len(failed)} of {len(failed) + len(skipped) + len(results)} views could not be refreshed:\n{shown}{left}")
+
+
 class InternalError(LakeError):
     """The algebra's own checks failed: nothing was written. Please report it with the view's definition."""

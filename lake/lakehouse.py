@@ -43,6 +43,7 @@ from lake.delta.sources import way_of
 from lake.delta.tables import Table
 from lake.errors import ConfigError, ExpiredError, KeyViolationError, LakeError, SourceError, TargetError
 from lake.operations import agreement, backfill, maintenance, verify
+from lake.operations.refresh_all import refresh_all
 from lake.operations.verify import Share
 from lake.refresh import publish
 from lake.refresh.publish import LostRaceError
@@ -283,18 +284,21 @@ class Lakehouse(OpenViews):
 
     @_verb("Refreshing all views")
     def refresh_all(self, until: Until = None) -> list[RefreshResult]:
-        """Refresh every view, each after those that it reads, to one snapshot of the base tables."""
+        """Refresh every view, each after those that it reads, to one snapshot of the base tables.
+
+        A view that fails does not stop the others; those that read it are skipped. Raises ViewsFailedError at the end, which names each.
+        """
         views = self.in_order(self.config.views)
         bases = self.bases(views)
         if until is None or isinstance(until, Mapping):
             asked = until or {}
             heads = {t: table_of(self.config, t).head(self.spark).version.number for t in bases}
             until = {**heads, **check_named(asked, bases)}
-        results = []
-        for view in views:
-            own = {t: v for t, v in until.items() if t in self.reads(view)} if isinstance(until, Mapping) else until
-            results.append(self.refresh(view, own))
-        return results
+
+        def refresh(view: str) -> RefreshResult:
+            return self.refresh(view, {t: v for t, v in until.items() if t in self.reads(view)} if isinstance(until, Mapping) else until)
+
+        return refresh_all(views, self.reads, refresh)
 
     @_verb("Maintaining view")
     def maintain(self, view: str | None = None, dry_run: bool = False) -> Maintenance:

@@ -16,11 +16,13 @@ from lake.config.models import Config
 from lake.config.view_sources import one_query, query_text
 from lake.core.results import Difference, Differences
 from lake.core.snapshots import Snapshot
+from lake.delta.retention import is_of_a_file_gone
 from lake.delta.tables import reason
-from lake.errors import ExpiredError
+from lake.errors import ExpiredError, LakeError
 from lake.spark import zset
-from lake.views.query import function_tables, load_function
+from lake.views.query import function_tables
 from lake.views.table import KEY, Published, visible
+from lake.views.user_functions import load_function
 
 _SAMPLES = 5
 
@@ -89,9 +91,8 @@ def from_scratch(spark: SparkSession, view: str, config: Config, tables: Mapping
 
 
 def unreadable(view: str, snapshot: Snapshot, error: Exception) -> Exception:
-    """The error for versions whose files are gone; other errors are given back as they are."""
-    text = str(error)
-    if "FILE_NOT_EXIST" in text or "FileNotFound" in text:
+    """The error for versions whose files no longer exist; other errors are given back as they are."""
+    if not isinstance(error, LakeError) and (is_of_a_file_gone(error) or "FileNotFound" in str(error)):
         return ExpiredError(
             f"View {view!r} can't be proved: the source versions it answers for ({snapshot}) can no longer be read ({reason(error)}). "
             f'Refresh it, then verify at once, or run "lakejoin rebuild {view}".'

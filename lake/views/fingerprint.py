@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lake.config.models import Config
 from lake.spark.session import WRITTEN
 from lake.spark.session_digest import digest, text_of
-from lake.views.query import load_function
+from lake.views.user_functions import load_function
 
 _SETTINGS = (
     "spark.sql.session.timeZone",

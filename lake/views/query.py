@@ -1,12 +1,9 @@
-"""What users wrote of a view: its SQL or its Python function, loaded and made into a DataFrame over frames of its tables."""
+"""Turns a view's SQL or Python function into a DataFrame over frames of its tables."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from lake.catalyst import Catalyst
 from lake.config.models import Config, ViewConfig
 from lake.config.view_sources import one_query, query_text
-from lake.errors import ConfigError, DefinitionError
+from lake.errors import DefinitionError
 from lake.spark.failures import SPARK_ERRORS
+from lake.views.user_functions import load_function
 
 
 def named(spark: SparkSession, name: str, config: Config) -> list[str]:
@@ -51,23 +49,6 @@ def _query_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config
         return catalyst.frame(catalyst.parse(one_query(query_text(view, config))))
     except ValueError as error:
         raise DefinitionError(f"The query of view {name!r} must be one SELECT, found {error}.") from error
-
-
-def load_function(view: ViewConfig, config: Config) -> Any:
-    """The Python function of a view, imported from beside the configuration or from the path."""
-    assert view.function is not None
-    module_name, function_name = view.function.split(":")
-    directory = str(config.directory.resolve())
-    added = directory not in sys.path
-    if added:
-        sys.path.insert(0, directory)
-    try:
-        return getattr(importlib.import_module(module_name), function_name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"`function: {view.function}` can't be loaded from {Path(directory)} or the Python path: {error}.") from error
-    finally:
-        if added:
-            sys.path.remove(directory)
 
 
 def function_tables(name: str, function: Any, tables: Sequence[str]) -> list[str]:

@@ -30,6 +30,7 @@ from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_orde
 from lake.views.query import named
 from lake.views.table import Published, open_log, published, visible
 from lake.views.up_to_date import unchanged
+from lake.views.user_functions import load_function
 
 
 @dataclass
@@ -155,10 +156,12 @@ class OpenViews:
         if any(name in self.config.views for name in names):
             self.in_order([view])
         inputs = capture(state.spark, self.path, view, names, until)
-        if state.definition is None or state.seen != (inputs.schemas, inputs.primary_keys):
+        settings = self.config.view(view)
+        analysed = (inputs.schemas, inputs.primary_keys, load_function(settings, self.config) if settings.function else None)
+        if state.definition is None or state.seen != analysed:
             with phase("analyse"):
                 state.definition = define(state.spark, view, self.config, inputs.schemas, inputs.primary_keys)
-            state.seen = (inputs.schemas, inputs.primary_keys)
+            state.seen = analysed
             state.cache = self._cache(state.definition)
         return state.definition, inputs.only(state.definition.sources)
 

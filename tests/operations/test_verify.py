@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from lake.core.snapshots import Snapshot, Version
+from lake.errors import ExpiredError, QueryError
+from lake.operations import verify
 from lake.operations.verify import Share
 from lake.spark.zset import same_rows
-from tests.lakes import multiset
+from tests.lakes import TestLake, multiset
 
 
 def rows(spark: SparkSession, values: str) -> DataFrame:
@@ -53,3 +57,29 @@ def test_each_row_is_in_one_share_whatever_its_key(spark: SparkSession) -> None:
     frame = rows(spark, "(1, NULL), (NULL, 'x'), (NULL, 'x'), (2, 'y'), (3, 'z'), (4, NULL)")
     parts = [multiset(Share(part, 3).of_rows(frame, ["a"])) for part in (1, 2, 3)]
     assert sum(parts[1:], parts[0]) == multiset(frame)
+
+
+def test_whatever_spark_fails_with_is_an_error_of_that_view_alone(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table("a", "SELECT * FROM VALUES (1, 'x'), (2, 'y') t(id, s)", key=["id"])
+    lake.view("v", "SELECT id, s FROM a")
+    lake.refresh("v")
+
+    def failing(*_: object) -> DataFrame:
+        return lake.spark.sql("SELECT raise_error('broken') AS id, 'x' AS s")
+
+    monkeypatch.setattr(verify, "from_scratch", failing)
+    with pytest.raises(QueryError, match=r"Verifying view 'v' failed: .*broken"):
+        lake.open.verify("v")
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST] part-0.parquet"), ExpiredError),
+        (PySparkException("java.io.FileNotFoundException: part-0.parquet"), ExpiredError),
+        (PySparkException("[DIVIDE_BY_ZERO] Division by zero"), PySparkException),
+        (QueryError("already worded"), QueryError),
+    ],
+)
+def test_only_a_missing_file_means_that_it_cannot_be_known(error: Exception, wanted: type[Exception]) -> None:
+    assert type(verify.unreadable("v", Snapshot({"a": Version("x", 0)}), error)) is wanted

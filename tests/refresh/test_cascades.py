@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lake import open_lake
-from lake.errors import DefinitionError, SourceError
+from lake.errors import DefinitionError, SourceError, ViewsFailedError
 from tests.lakes import TestLake, multiset
 
 pytestmark = pytest.mark.slow
@@ -109,3 +109,22 @@ def test_a_view_of_another_configuration_is_a_table_like_any(lake: TestLake) -> 
         stamp = other.stamp(view)
         assert stamp is not None
         assert dict(stamp.answers_for) == {"up": 1}  # the diamond is read at one version
+
+
+def test_a_view_that_fails_stops_only_those_that_read_it_and_all_failures_are_named_at_the_end(lake: TestLake) -> None:
+    lake.table("a", "SELECT * FROM VALUES (1, '10'), (2, '20') t(id, s)", key=["id"])
+    lake.view("above", "SELECT id, n FROM broken")
+    lake.view("broken", "SELECT id, cast(s AS int) AS n FROM a")
+    lake.view("worse", "SELECT id, 1 / (id - 3) AS x FROM a")
+    lake.view("whole", "SELECT id, s FROM a")
+    assert len(lake.open.refresh_all()) == 4
+    lake.sql("INSERT INTO {a} VALUES (3, 'x')")
+    message = r"2 of 4 views could not be refreshed:\n- broken: (.|\n)*- worse: (.|\n)*: above\."
+    with pytest.raises(ViewsFailedError, match=message) as caught:
+        lake.open.refresh_all()
+    assert (sorted(caught.value.failed), caught.value.skipped) == (["broken", "worse"], ("above",))
+    assert [result.view for result in caught.value.results] == ["whole"]
+    assert multiset(lake.open.read("whole")) == lake.truth("whole")
+    lake.sql("DELETE FROM {a} WHERE id = 3")
+    assert len(lake.open.refresh_all()) == 4
+    lake.assert_exact("worse")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from lake import open_lake
+from lake.config.models import Config
+from lake.core.plan import differing
 from lake.errors import ConfigError, DefinitionChangedError, DefinitionError, QueryError, SourceError
+from lake.views import registry
+from lake.views.user_functions import load_function
 from tests.lakes import TestLake, multiset
 
 A = "SELECT * FROM VALUES (1, 'x', 10), (2, 'y', 20) t(id, s, v)"
@@ -142,6 +151,53 @@ def test_a_function_of_dataframes_is_a_view(simple: TestLake, module: Callable[[
         simple.refresh("counting")
     with pytest.raises(DefinitionError, match="parameter 'b', which is no table"):
         simple.refresh("wrong")
+
+
+@pytest.mark.slow
+def test_two_lakehouses_have_each_their_own_module_of_functions(simple: TestLake, tmp_path: Path) -> None:
+    helper = "def bound():\n    return {}\n"
+    text = "import pyspark.sql.functions as F\nimport bounds\nlimit = bounds.bound()\n@F.udf('int')\ndef plus(v):\n    return v + limit\n"
+    text += "def big(a):\n    return a.select('s', plus('v').alias('v'))\n"
+    found = []
+    for name, bound in (("one", 5), ("other", 50)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "same_name.py").write_text(text)
+        (folder / "bounds.py").write_text(helper.format(bound))
+        views = {"v": {"function": "same_name:big"}}
+        (folder / "lakejoin.yml").write_text(yaml.safe_dump({**simple.config, "views": views, "target": str(folder / "views")}))
+        opened = open_lake(folder / "lakejoin.yml", spark=simple.spark)
+        opened.refresh("v")
+        found.append(opened)
+    for opened, bound in zip(found, (5, 50), strict=True):
+        wanted = multiset(simple.spark.read.format("delta").load(simple.path("a")).selectExpr("s", f"v + {bound}"))
+        assert multiset(opened.read("v")) == wanted
+        assert opened.verify("v").exact
+    assert "same_name" not in sys.modules
+    file = tmp_path / "one" / "same_name.py"
+    file.write_text(text.replace("v + limit", "v - limit"))
+    with pytest.raises(DefinitionChangedError, match="the function changed"):
+        found[0].refresh("v")
+    found[0].rebuild("v")
+    assert found[0].verify("v").exact
+
+
+@pytest.mark.slow
+def test_a_package_of_functions_beside_the_configuration_may_import_its_own_modules(tmp_path: Path) -> None:
+    package = tmp_path / "of_mine"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .below import f\n")
+    (package / "below.py").write_text("from . import other\ndef f(a):\n    return other.g(a)\n")
+    (package / "other.py").write_text("def g(a):\n    return a\n")
+    (tmp_path / "loose").mkdir()
+    (tmp_path / "loose" / "functions.py").write_text("def h(a):\n    return a\n")
+    for function in ("of_mine:f", "of_mine.below:f", "loose.functions:h", "json:dumps"):
+        config = Config.model_validate({"root": str(tmp_path), "views": {"v": {"function": function}}, "directory": tmp_path})
+        assert load_function(config.view("v"), config)("x") in ("x", '"x"')
+    (tmp_path / "broken.py").write_text("import nowhere_at_all\n")
+    config = Config.model_validate({"root": str(tmp_path), "views": {"v": {"function": "broken:f"}}, "directory": tmp_path})
+    with pytest.raises(ConfigError, match="No module named 'nowhere_at_all'"):
+        load_function(config.view("v"), config)
 
 
 @pytest.mark.slow
@@ -331,3 +387,28 @@ def test_a_patch_release_of_spark_is_no_other_definition(simple: TestLake) -> No
     simple.view("v", "SELECT id, s FROM a")
     major, minor, _ = simple.spark.version.split(".")
     assert simple.open._fingerprint("v")["spark"] == f"{major}.{minor}"
+
+
+def test_a_patch_release_of_spark_is_no_other_definition() -> None:
+    older = {"query": "q", "spark": "4.2.0"}  # as releases before 0.2 stamped it
+    assert differing(older, {"query": "q", "spark": "4.2"}) == []
+    assert differing(older, {"query": "q", "spark": "4.2.1"}) == []
+    assert differing(older, {"query": "q", "spark": "4.3"}) == ["spark"]
+
+
+@pytest.mark.slow
+def test_a_view_built_with_another_patch_release_of_spark_is_refreshed(simple: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    simple.view("v", "SELECT id, v FROM a")
+    define = registry.define
+
+    def as_stamped_before(*arguments: Any) -> Any:
+        found = define(*arguments)
+        return replace(found, fingerprint={**found.fingerprint, "spark": f"{found.fingerprint['spark']}.99"})
+
+    with monkeypatch.context() as patched:
+        patched.setattr(registry, "define", as_stamped_before)
+        simple.refresh("v")
+        simple._open = None
+    simple.sql("INSERT INTO {a} VALUES (3, 'x', 30)")
+    assert simple.refresh("v").mode == "incremental"
+    simple.assert_exact("v")
