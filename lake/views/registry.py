@@ -34,7 +34,7 @@ from lake.views.user_functions import load_function
 
 
 @dataclass
-class _View:
+class OpenView:
     """What a lakehouse keeps of a view between calls: a session of its own, a lock, the names in its query, and the
     definition last analysed, with the inputs' schemas and keys that it was analysed over."""
 
@@ -57,7 +57,7 @@ class OpenViews:
         self.config = config
         self.path = ViewPath(config, kind)
         self._spark = spark
-        self._views: dict[str, _View] = {}
+        self._views: dict[str, OpenView] = {}
         self._lock = threading.Lock()
 
     @property
@@ -74,7 +74,7 @@ class OpenViews:
 
     def reads(self, view: str) -> list[str]:
         """The tables and views that a view names. Raises DefinitionError where views read each other in a cycle."""
-        with self._opened(view) as state:
+        with self.opened(view) as state:
             if state.names is None:
                 with phase("analyse"):
                     state.names = named(state.spark, view, self.config)
@@ -109,48 +109,48 @@ class OpenViews:
 
     def definition_key(self, view: str) -> tuple[str, ...]:
         """The key that the view's definition has, whether it is built or not; none where a column of it is not among the query's."""
-        with self._opened(view) as state:
-            definition = self._prepare(view, state)[0]
+        with self.opened(view) as state:
+            definition = self.prepare(view, state)[0]
         names = [c.name for c in definition.columns]
         return definition.key_names if all(n in names for n in definition.key_names) else ()
 
     def published_version(self, view: str) -> tuple[int, dict[str, int]] | None:
         """The newest version of the view's table, and of the base tables that it answers for; None where it was never built."""
-        current = published(self.spark, self._view_table(view))
+        current = published(self.spark, self.view_table(view))
         return (current.pinned.version.number, dict(current.stamp.answers_for)) if current and current.stamp else None
 
     def stamp(self, view: str) -> Stamp | None:
         """What the view's rows were published with last, None where it was never built. Raises TargetError."""
-        current = published(self.spark, self._view_table(view))
+        current = published(self.spark, self.view_table(view))
         return current.stamp if current is not None else None
 
     def table_log(self, view: str) -> Log | None:
         """The log of the view's table, None where there is none."""
-        return open_log(self.spark, self._view_table(view))
+        return open_log(self.spark, self.view_table(view))
 
     def state_bytes(self, view: str) -> int:
         """How many bytes Lakejoin keeps of the view besides its rows: its stamp."""
-        current = self._built(self.spark, view)
+        current = self.built(self.spark, view)
         assert current.stamp is not None
         return len(current.stamp.to_json().encode())
 
     def cache_of(self, view: str) -> Cache | None:
         """What is kept of looked-up rows."""
-        with self._opened(view) as state:
+        with self.opened(view) as state:
             return state.cache
 
     def unchanged(self, view: str) -> Stamp | None:
         """The stamp of a view that has nothing to be refreshed by, where that can be told without a JVM and none runs yet; else None."""
         return unchanged(self.config, view) if self._spark is None and self.path.kind == "strong" else None
 
-    def _opened(self, view: str) -> AbstractContextManager[_View]:
+    def opened(self, view: str) -> AbstractContextManager[OpenView]:
         self.config.view(view)
         with self._lock:
             if view not in self._views:
-                self._views[view] = _View(own_session(self.spark))
+                self._views[view] = OpenView(own_session(self.spark))
         return _locked(self._views[view])
 
-    def _prepare(self, view: str, state: _View, until: Until | Chooser = None) -> tuple[Definition, Inputs]:
+    def prepare(self, view: str, state: OpenView, until: Until | Chooser = None) -> tuple[Definition, Inputs]:
         """Capture the newest version of each table that the view may read, once, and analyse the view if a schema is new."""
         names = self.reads(view)
         if any(name in self.config.views for name in names):
@@ -173,14 +173,14 @@ class OpenViews:
         sources = list(dict.fromkeys(source for _, source in definition.relation.sources))
         return Cache(dict.fromkeys(sources, settings.right_size) | dict.fromkeys(sources[:1], settings.left_size))
 
-    def _fingerprint(self, view: str, at: Until = None) -> Mapping[str, str]:
+    def fingerprint_of(self, view: str, at: Until = None) -> Mapping[str, str]:
         """What tells the view's definition from another one, over the schemas that its tables have now, or had."""
-        with self._opened(view) as state:
-            return self._prepare(view, state, at)[0].fingerprint
+        with self.opened(view) as state:
+            return self.prepare(view, state, at)[0].fingerprint
 
-    def _judge(self, views: Iterable[str]) -> Callable[[str, Stamp], bool]:
+    def definition_check(self, views: Iterable[str]) -> Callable[[str, Stamp], bool]:
         """What tells whether a version of a view was made by its definition as it is now, over the schemas that its tables had then."""
-        newest = {view: self._fingerprint(view) for view in views}
+        newest = {view: self.fingerprint_of(view) for view in views}
 
         def current(view: str, stamp: Stamp) -> bool:
             if not differing(stamp.fingerprint, newest[view]):
@@ -188,31 +188,31 @@ class OpenViews:
             if any(name in self.config.views for name in self.reads(view)):
                 return False
             try:
-                then = self._fingerprint(view, {t: n for t, n in stamp.snapshot.items() if t in self.reads(view)})
+                then = self.fingerprint_of(view, {t: n for t, n in stamp.snapshot.items() if t in self.reads(view)})
             except LakeError:  # which can't be had any more, or was no query over those schemas
                 return False
             return not differing(stamp.fingerprint, then)
 
         return current
 
-    def _refuse_edited(self, stamp: Stamp) -> None:
+    def refuse_changed_definition(self, stamp: Stamp) -> None:
         """Raise DefinitionChangedError where a view's rows were published for another query than the configuration has now."""
         reads = self.reads(stamp.view)
         above = any(name in self.config.views for name in reads)  # then the views' tables say which versions these are of
         at = None if above else {t: n for t, n in stamp.snapshot.items() if t in reads}
-        check_fingerprint(stamp.view, stamp.fingerprint, self._fingerprint(stamp.view, at))
+        check_fingerprint(stamp.view, stamp.fingerprint, self.fingerprint_of(stamp.view, at))
 
-    def _view_table(self, view: str) -> Table:
+    def view_table(self, view: str) -> Table:
         self.config.view(view)
         return self.path.table(view)
 
-    def _built(self, spark: SparkSession, view: str) -> Published:
-        current = published(spark, self._view_table(view))
+    def built(self, spark: SparkSession, view: str) -> Published:
+        current = published(spark, self.view_table(view))
         if current is None or current.stamp is None:
-            raise TargetError(f'View {view!r} has not been built yet. Run "{self._view_table(view).first}".')
+            raise TargetError(f'View {view!r} has not been built yet. Run "{self.view_table(view).first}".')
         return current
 
-    def _inputs_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
+    def frames_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
         """What a view's rows were made of: each table at its version (one that a function is given, and does not read, as it is now).
 
         Raises ExpiredError, or SourceError where a table is another one now.
@@ -225,7 +225,7 @@ class OpenViews:
 
 
 @contextmanager
-def _locked(state: _View) -> Iterator[_View]:
+def _locked(state: OpenView) -> Iterator[OpenView]:
     """A view's state under its lock; its session is the thread's own meanwhile, for Delta asks the thread (a new one has none)."""
     with state.lock, active_session(state.spark):
         yield state

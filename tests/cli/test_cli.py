@@ -72,11 +72,11 @@ def test_verify_of_a_wrong_view_exits_with_1_and_shows_no_rows_unless_asked(
 ) -> None:
     """The differing rows are counted, and shown only where `samples: rows` says so."""
     run("refresh", "v")
-    import lake.lakehouse as lakehouse
+    import lake.operations.verify as verification
 
-    original = lakehouse.verify.from_scratch
+    original = verification.from_scratch
     wrong = lambda *a: original(*a).where("id <> 2")  # noqa: E731  the truth, falsified
-    monkeypatch.setattr(lakehouse.verify, "from_scratch", wrong)
+    monkeypatch.setattr(verification, "from_scratch", wrong)
     answer = run("verify", "v")
     assert answer.exit_code == 1
     assert "0 rows missing, 1 too many" in answer.stdout

@@ -18,7 +18,7 @@ import yaml
 from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
-import lake.lakehouse as lakehouse
+import lake.operations.refreshing as refreshing
 import lake.views.registry as open_views
 from lake.cli.app import app
 from tests.conftest import QUICK
@@ -90,7 +90,7 @@ def test_a_batch_that_fails_is_tried_again_until_the_view_has_failed(run: Any, l
         tried.append(1)
         raise PySparkException("the storage is away")
 
-    monkeypatch.setattr(lakehouse.Refresh, "run", broken)
+    monkeypatch.setattr(refreshing.Refresh, "run", broken)
     answer = run("realtime", "v", "--available-now")
     assert answer.exit_code == 2
     assert "the storage is away" in answer.stderr

@@ -14,7 +14,7 @@ import yaml
 from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
-import lake.lakehouse as lakehouse
+import lake.operations.verify as verification
 import lake.views.registry as open_views
 from lake.cli.app import app
 from lake.cli.scheduled_run import GroupRefresh, Run
@@ -217,7 +217,7 @@ def test_what_may_pass_is_told_apart_from_what_has_to_be_mended(group: TestLake,
 
 def test_a_view_that_is_not_exact_fails_the_run_that_checks(group: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refreshed(group, "fine", "bv", check=True).exit_code == 0
-    monkeypatch.setattr(lakehouse.verify, "from_scratch", lambda spark, *_: spark.sql("SELECT 1 AS id, 'x' AS s"))
+    monkeypatch.setattr(verification, "from_scratch", lambda spark, *_: spark.sql("SELECT 1 AS id, 'x' AS s"))
     found = by_view(refreshed(group, "wrong", "bv", check=True))["bv"]
     assert (found.state, found.exit_code, found.again) == ("failed", 1, False)
     assert "exactness: rows that differ from the query, 1 rows" in found.error

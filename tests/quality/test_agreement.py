@@ -124,7 +124,7 @@ def test_where_each_path_is_newer_of_another_table_nothing_is_put_in_a_class(pat
 
 
 def test_a_row_too_many_is_wrong_also_where_the_log_tells_no_more(paths: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lake.lakehouse.deleted", lambda *_: None)
+    monkeypatch.setattr("lake.operations.compare.deleted", lambda *_: None)
     assert counts(tampered(paths, "m", "INSERT INTO {path} (id, name) VALUES (9, 'z')")) == {"left_over": 1}
 
 

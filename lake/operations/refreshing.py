@@ -1,0 +1,80 @@
+"""Runs one refresh of a view: tries again where another writer was first, and words what Spark fails with for the user."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from lake.core.results import RefreshResult
+from lake.delta.pinned import Pinned
+from lake.delta.retention import file_gone, is_of_a_file_gone
+from lake.errors import ExpiredError, KeyViolationError, LakeError, TargetError
+from lake.refresh import publish
+from lake.refresh.publish import LostRaceError
+from lake.refresh.run import Gate, Refresh
+from lake.spark.failures import SPARK_ERRORS, as_lake_error, safely
+from lake.views.inputs import Chooser, Inputs, Until
+from lake.views.registry import OpenViews
+
+logger = logging.getLogger("lakejoin")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a refresh. `rebuild`: recompute the view, whatever is published; `instead`: a backfill's rows, which are published
+    instead of the query's; `gate`: the check before publishing."""
+
+    view: str
+    until: Until | Chooser = None
+    rebuild: bool = False
+    instead: Pinned | None = None
+    gate: Gate | None = None
+
+
+def refreshed(views: OpenViews, request: Request) -> RefreshResult:
+    """Refresh a view. Raises LakeError with what to do; the published view is then as it was."""
+    started = time.monotonic()
+    with views.opened(request.view) as state:
+        for attempt in range(1, publish.ATTEMPTS + 1):
+            definition, inputs = views.prepare(request.view, state, request.until)
+            refresh = Refresh(views.path, state.spark, definition, inputs, request.rebuild, state.cache, request.instead, request.gate)
+            try:
+                result = refresh.run()
+            except LostRaceError:
+                if attempt == publish.ATTEMPTS:
+                    raise
+                continue
+            except KeyViolationError as error:
+                raise error.showing(views.shown(request.view)) from error.__cause__
+            except SPARK_ERRORS as error:
+                raise _failed(views, request.view, error, inputs) from error
+            break
+    return logged(result, started)
+
+
+def logged(result: RefreshResult, started: float) -> RefreshResult:
+    """The result with its seconds since `started` (time.monotonic), written to the log."""
+    found = replace(result, seconds=round(time.monotonic() - started, 3))
+    logger.info("refreshed", extra={"lakejoin": {"event": "refresh", **found.to_json()}})
+    return found
+
+
+def _failed(views: OpenViews, view: str, error: Exception, inputs: Inputs) -> LakeError:
+    if is_of_a_file_gone(error) and (gone := file_gone(error, inputs.pins, _last_read(views, view))):
+        return ExpiredError(
+            f"View {view!r} has to read a file that is gone: {gone} (VACUUM removed it, if nobody else did). Nothing was written. "
+            f'Run "{views.view_table(view).anew}".'
+        )
+    shown = safely(lambda: views.shown(view))
+    return as_lake_error(error, f"Computing view {view!r}", shown, "Nothing was written.")
+
+
+def _last_read(views: OpenViews, view: str) -> Mapping[str, int]:
+    """The versions of its sources that the view's rows were computed from, where that is known."""
+    with suppress(TargetError):
+        stamp = views.stamp(view)
+        return stamp.snapshot if stamp is not None else {}
+    return {}
