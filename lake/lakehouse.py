@@ -44,7 +44,9 @@ from lake.operations.refreshing import Request, logged, refreshed
 from lake.operations.reporting import verb
 from lake.operations.status import status_of, status_of_all
 from lake.operations.verify import Share
-from lake.refresh.run import Gate, budget, result_of
+from lake.refresh.compute import Gate
+from lake.refresh.decide import budget
+from lake.refresh.outcome import result_of
 from lake.relations.budget import Budget
 from lake.spark.profile import profiled
 from lake.spark.session import own_session

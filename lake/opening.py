@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from lake.config.loader import load
 from lake.config.models import Config
 from lake.lakehouse import Lakehouse
-from lake.refresh.run import Candidate, Gate
+from lake.refresh.compute import Candidate, Gate
 
 
 def open_lake(

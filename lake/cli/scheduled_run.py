@@ -27,7 +27,7 @@ from lake.delta.sidecar import Folder
 from lake.delta.tables import pin_at
 from lake.errors import ConcurrencyError, ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
-from lake.refresh.run import result_of
+from lake.refresh.outcome import result_of
 from lake.spark.failures import as_lake_error, innermost, passing, safely
 from lake.views.inputs import Until, check_named, ends, in_order, versions_at
 

@@ -8,8 +8,8 @@ more. The first part is wrong, and what it is follows from how often the table h
 rows of the same key:
 
     h > t > 0                                       duplicate
-    h > t = 0, another row of the key is lacking    left_over where it is padded and that one is not, lost_padded where that one is
-                                                    padded and it is not, else wrong_value (the two rows count once)
+    h > t = 0, another row of the key is lacking    left_over where it is null_extended and that one is not, lost_padded where that one is
+                                                    null_extended and it is not, else wrong_value (the two rows count once)
     h > t = 0, the strong view holds it, or held it missed_delete
     h > t = 0 otherwise                             left_over: an intermediate result, which no published answer ever had
     h < t                                           lost_padded where an outer join found no match for it, else lost
@@ -39,14 +39,14 @@ _CLASS, _ROWS, _OTHER, _PADDED = "_class", "_rows", "_other", "_padded"
 @dataclass(frozen=True)
 class Sides:
     """What is compared, frames of the same columns: the real-time table's rows, the strong view's and the truth at the real-time snapshot
-    (None: the strong view's rows are it). `key`: columns; `padded`: those that an outer join leaves empty together; `was`: rows that the
+    (None: the strong view's rows are it). `key`: columns; `null_extended`: those that an outer join leaves empty together; `was`: rows that the
     strong view has held before, None where that can't be read."""
 
     held: DataFrame
     strong: DataFrame
     truth: DataFrame | None
     key: tuple[str, ...] = ()
-    padded: Sequence[Sequence[str]] = ()
+    null_extended: Sequence[Sequence[str]] = ()
     was: DataFrame | None = None
 
 
@@ -147,7 +147,7 @@ def _once_held(rows: DataFrame, sides: Sides) -> DataFrame:
 def _padded(sides: Sides) -> Column:
     """Whether an outer join found no match for the row: all columns of a side are NULL."""
     names, found = _names(sides), F.lit(False)
-    for group in sides.padded:
+    for group in sides.null_extended:
         empty = F.lit(True)
         for name in group:
             empty = empty & F.col(names[name]).isNull()

@@ -13,8 +13,9 @@ from lake.delta.pinned import Pinned
 from lake.delta.retention import file_gone, is_of_a_file_gone
 from lake.errors import ExpiredError, KeyViolationError, LakeError, TargetError
 from lake.refresh import publish
+from lake.refresh.compute import Gate
 from lake.refresh.publish import LostRaceError
-from lake.refresh.run import Gate, Refresh
+from lake.refresh.run import Refresh
 from lake.spark.failures import SPARK_ERRORS, as_lake_error, safely
 from lake.views.inputs import Chooser, Inputs, Until
 from lake.views.registry import OpenViews

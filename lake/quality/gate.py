@@ -20,7 +20,7 @@ from lake.quality.notices import store_and_report
 from lake.quality.results import PUBLISHING, Measurement, QualityResults, finding_id, row_of
 from lake.quality.suites import of_rows, validate_rows
 from lake.quality.views import expectation_text, measurement_of
-from lake.refresh.run import Candidate
+from lake.refresh.compute import Candidate
 
 
 @contextmanager

@@ -1,64 +1,47 @@
-"""One refresh of one view: published + heads → plan → compute → publish, in one commit or none."""
+"""One refresh of one view: published + newest versions → plan → compute → publish, in one commit or none."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlparse
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
-from lake.config.models import ViewConfig
-from lake.core import cost
 from lake.core.phases import phase
-from lake.core.plan import RefreshPlan, check_fingerprint, differing, plan
+from lake.core.plan import RefreshPlan, check_fingerprint
 from lake.core.results import RefreshResult
-from lake.core.sql import quoted
+from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
-from lake.delta.identity import check_history, check_identity, marked
+from lake.delta.identity import marked
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
-from lake.delta.tables import Table, snapshot_of
-from lake.errors import DefinitionError, InternalError, KeyViolationError, SourceError, TargetError
-from lake.refresh import changes, publish
-from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset
+from lake.delta.tables import snapshot_of
+from lake.errors import InternalError, KeyViolationError, SourceError, TargetError
+from lake.refresh import publish
+from lake.refresh.compute import Computation, Gate
+from lake.refresh.decide import Decision, budget
+from lake.refresh.edits import Edits, in_names
+from lake.refresh.outcome import result_of
 from lake.refresh.primary_keys import refuse_broken
 from lake.refresh.publish import LostRaceError, Target
-from lake.relations.budget import Budget, FallBackToRecompute
 from lake.relations.lookup_cache import Cache
-from lake.relations.reading import SMALL, Reading
-from lake.spark import zset
-from lake.spark.failures import SPARK_ERRORS, of_rows
+from lake.relations.reading import Reading
+from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import few_changes
-from lake.views import explain
 from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath, table_of
-from lake.views.table import (
-    FEED,
-    Published,
-    clustered_by,
-    create,
-    open_log,
-    published,
-    safe_writes,
-    schema,
-    set_properties,
-    unsafe_scheme,
-    visible,
-)
+from lake.views.table import FEED, Published, clustered_by, create, published, set_properties
 
 
 @dataclass(frozen=True)
 class Refresh:
     """A view ready to be refreshed: its definition and the newest version of each of its sources, captured once.
 
-    `spark`: the view's own session; `rebuild`: compute it anew, whatever is published; `cache`: what the real-time path keeps;
-    `instead`: a backfill's rows, to publish instead of what the query gives; `gate`: looks at the rows before they are published, and may
-    refuse them.
+    `spark`: the view's own session; `rebuild`: recompute it, whatever is published; `cache`: the rows that the real-time path keeps;
+    `instead`: a backfill's rows, to publish instead of the query's; `gate`: checks the rows before they are published, and may refuse them.
     """
 
     path: ViewPath
@@ -72,124 +55,42 @@ class Refresh:
     started: float = field(default_factory=time.time)
 
     def run(self) -> RefreshResult:
-        """Refresh once (its seconds are the caller's to count). Raises LostRaceError where another writer was first."""
-        self._refuse_unwanted()
-        current = published(self.spark, self.table) if not self.rebuild else self._published_or_foreign()
+        """Refresh once; the caller sets the result's seconds. Raises LostRaceError where another writer was first."""
+        decision = self._decision
+        decision.refuse_unwanted()
+        current = decision.published()
         if self.path.eventual and (self.rebuild or current is None or current.stamp is None) and not self._reads_eventual:
             return self._copied(current)
-        decided = self._decided(current)
+        decided = decision.plan(current)
         if decided.mode == "none" and self.instead is None:
             return result_of(decided)
         if current is not None and decided.mode == "incremental":
-            self._refuse_other_columns(current)
+            decision.refuse_other_columns(current)
         if current is None:
-            create(self.spark, self.table, self._view, self.definition)
-            current = published(self.spark, self.table)
-            assert current is not None
+            current = self._created()
             if current.stamp is not None:
                 raise LostRaceError(f"View {self.definition.view!r}: another refresh made the table and built it. Nothing was written.")
         if self.instead is not None:
-            return self._taken_over(current, decided, self.instead)
+            return self._copied_from(current, decided, self.instead)
         return self._computed(current, decided)
 
     @property
-    def table(self) -> Table:
-        return self.path.table(self.definition.view)
-
-    @property
-    def _view(self) -> ViewConfig:
-        return self.path.config.view(self.definition.view)
+    def _decision(self) -> Decision:
+        return Decision(self.path, self.spark, self.definition, self.inputs, self.rebuild)
 
     @property
     def _reads_eventual(self) -> bool:
         return any(table.eventual for table in self.inputs.tables.values())
 
+    def _created(self) -> Published:
+        decision = self._decision
+        create(self.spark, decision.table, decision.view, self.definition)
+        current = published(self.spark, decision.table)
+        assert current is not None
+        return current
+
     def _target(self, current: Published) -> Target:
-        return Target(self.spark, self.table, current.pinned.log, self.definition, self._view)
-
-    def _copied(self, current: Published | None) -> RefreshResult:
-        """A real-time table begins with the rows of the strong path, and with the snapshot that those answer for."""
-        definition = self.definition
-        strong = published(self.spark, table_of(self.path.config, definition.view))
-        if strong is None or strong.stamp is None:
-            raise TargetError(
-                f"View {definition.view!r} has not been built yet, and its real-time path begins with its rows. "
-                f'Run "lakejoin refresh {definition.view}" first.'
-            )
-        check_fingerprint(definition.view, strong.stamp.fingerprint, definition.fingerprint)
-        if current is None:
-            create(self.spark, self.table, self._view, definition)
-            current = published(self.spark, self.table)
-            assert current is not None
-        target = self._target(current)
-        number, base = current.next_number, current.pinned.version.number
-        stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy")
-        rows = publish.publish_rows(target, stamp, strong.pinned.rows(), clustered_by(self._view, definition), replace=True)
-        target.describe(target.log.head())
-        return result_of(RefreshPlan(definition.view, "copy", None, stamp.snapshot, "the rows of the strong path"), rows)
-
-    def _decided(self, current: Published | None) -> RefreshPlan:
-        definition, until = self.definition, snapshot_of(self.inputs.pins)
-        stamp = current.stamp if current else None
-        edited = stamp is not None and bool(differing(stamp.fingerprint, definition.fingerprint))
-        rebuild = self.rebuild or (edited and self._view.on_definition_change == "rebuild")
-        if rebuild and current is not None:
-            return RefreshPlan(definition.view, "recompute", stamp.snapshot if stamp else None, until, "a rebuild was asked for")
-        read = stamp.snapshot.versions if stamp is not None else {}
-        known = [(self.inputs.tables[s], self.inputs.pins[s], version) for s, version in read.items() if s in self.inputs.tables]
-        for table, pinned, version in known:
-            check_identity(table, pinned, version)
-        waited = self.inputs.bases if self.path.eventual else ()
-        decided = plan(definition.view, stamp, definition.fingerprint, until, definition.recomputed, waited)
-        for table, pinned, version in known if decided.mode != "none" else ():
-            check_history(table, pinned, version)
-        return decided
-
-    @phase("compute")
-    def _computed(self, current: Published, decided: RefreshPlan) -> RefreshResult:
-        definition = self.definition
-        since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
-        sources = PinnedSources(self.inputs.tables, self.inputs.pins, since)
-        redefined = [source for source in definition.sources if sources.redefined(source)]
-        if redefined:
-            decided, sources = self._anew(decided, redefined), PinnedSources(self.inputs.tables, self.inputs.pins, None)
-        target = self._target(current)
-        stamp = self._stamp(current, decided)
-        if decided.mode == "incremental":
-            assert since is not None
-            with (
-                few_changes(self.spark) as end,
-                Reading(definition.catalyst, sources, budget=budget(self._view, definition, self.inputs, current), on_many=end) as reading,
-                self._broken_keys_named(reading),
-            ):
-                if self.cache is not None:
-                    self.cache.begin(since, reading)
-                    reading.cache = self.cache
-                edits = self._edits_of_changes(current, target, stamp, reading)
-                if self.cache is not None:
-                    stamp = replace(stamp, lookups=self.cache.lookups_of_batch)
-                result = self._published(target, stamp, reading, decided, edits)
-                if self.cache is not None:
-                    self.cache.end(decided.until)
-                return result
-        with Reading(definition.catalyst, sources) as reading:
-            self._refuse_broken_keys(reading)
-            if not publish.same_schema(definition, current.pinned.schema):
-                return self._replaced(target, stamp, reading, decided)
-            if decided.mode == "build":
-                return self._written(target, stamp, reading, decided)
-            return self._published(target, stamp, reading, decided, self._edits_of_all(current, target, stamp, reading))
-
-    def _anew(self, decided: RefreshPlan, redefined: Sequence[str]) -> RefreshPlan:
-        """The plan where tables were defined anew. Raises DefinitionError where the view is never to be computed anew."""
-        view, named = self.definition.view, ", ".join(redefined)
-        why = f"{named} was defined anew (a column dropped and added again or renamed, its type, column mapping, or the partitioning)"
-        if self._view.refresh_mode == "incremental":
-            raise DefinitionError(
-                f"View {view!r} has `refresh_mode: incremental`, and can't be refreshed incrementally now: {why}. Nothing was written. "
-                f'Run "{self.table.anew}".'
-            )
-        return replace(decided, mode="recompute", reason=f"the query was computed anew: {why}")
+        return Target(self.spark, self._decision.table, current.pinned.log, self.definition, self._decision.view)
 
     def _stamp(self, current: Published, decided: RefreshPlan) -> Stamp:
         return Stamp(
@@ -204,137 +105,105 @@ class Refresh:
             self.started,
         )
 
-    def _taken_over(self, current: Published, decided: RefreshPlan, rows: Pinned) -> RefreshResult:
-        """Publish the difference between a backfill's rows and those that the view holds; nothing where there is none."""
+    # -- compute and publish --------------------------------------------------------------------------------------------
+
+    @phase("compute")
+    def _computed(self, current: Published, decided: RefreshPlan) -> RefreshResult:
+        since = current.stamp.snapshot if current.stamp and decided.mode == "incremental" else None
+        sources = self._sources(since)
+        redefined = [source for source in self.definition.sources if sources.redefined(source)]
+        if redefined:
+            decided, sources = self._decision.recompute_redefined(decided, redefined), self._sources(None)
+        if decided.mode == "incremental":
+            assert since is not None
+            return self._incremental(current, decided, sources, since)
+        with Reading(self.definition.catalyst, sources) as reading:
+            self._refuse_broken_keys(reading)
+            computation = self._computation(current, decided, reading)
+            same_columns = publish.same_schema(self.definition, current.pinned.schema)
+            if not same_columns or decided.mode == "build":
+                return self._written(computation, decided, replaces=not same_columns)
+            return self._published(computation, decided, computation.of_query())
+
+    def _sources(self, since: Snapshot | None) -> PinnedSources:
+        return PinnedSources(self.inputs.tables, self.inputs.pins, since)
+
+    def _computation(self, current: Published, decided: RefreshPlan, reading: Reading) -> Computation:
+        return Computation(self._target(current), current.pinned, self._stamp(current, decided), reading, self.gate)
+
+    def _incremental(self, current: Published, decided: RefreshPlan, sources: PinnedSources, since: Snapshot) -> RefreshResult:
+        limit = budget(self._decision.view, self.definition, self.inputs, current)
+        with (
+            few_changes(self.spark) as end,
+            Reading(self.definition.catalyst, sources, budget=limit, on_many=end) as reading,
+            self._broken_keys_named(reading),
+        ):
+            computation, cache = self._computation(current, decided, reading), self.cache
+            if cache is None:
+                return self._published(computation, decided, computation.of_changes())
+            cache.begin(since, reading)
+            reading.cache = cache
+            edits = computation.of_changes()
+            computation = replace(computation, stamp=replace(computation.stamp, lookups=cache.lookups_of_batch))
+            result = self._published(computation, decided, edits)
+            cache.end(decided.until)
+            return result
+
+    def _published(self, computation: Computation, decided: RefreshPlan, edits: Edits | None) -> RefreshResult:
+        publish.publish(computation.target, computation.stamp, edits, computation.reading)
+        return result_of(decided, edits=edits, reading=computation.reading)
+
+    def _written(self, computation: Computation, decided: RefreshPlan, replaces: bool) -> RefreshResult:
+        """Write all rows. `replaces`: with other columns than the table has, instead of all its rows."""
+        target, definition = computation.target, self.definition
+        rows = computation.checked(in_names(definition, definition.relation.snapshot(computation.reading)), persist=replaces)
+        deleted = target.log.head().rows().count() if replaces else 0
+        if replaces:
+            # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
+            set_properties(self.spark, target.table, {FEED: "false"})
+        inserted = publish.publish_rows(target, computation.stamp, rows, clustered_by(target.view, definition), replace=replaces)
+        target.describe(target.log.head())
+        result = result_of(decided, inserted, deleted)
+        if not replaces or decided.mode == "build":
+            return result
+        return replace(result, reason="the view's columns changed: all rows were written anew")
+
+    def _copied(self, current: Published | None) -> RefreshResult:
+        """Begin a real-time table with the rows of the strong path, and with the snapshot that they were built from."""
+        definition = self.definition
+        strong = published(self.spark, table_of(self.path.config, definition.view))
+        if strong is None or strong.stamp is None:
+            raise TargetError(
+                f"View {definition.view!r} has not been built yet, and its real-time path begins with its rows. "
+                f'Run "lakejoin refresh {definition.view}" first.'
+            )
+        check_fingerprint(definition.view, strong.stamp.fingerprint, definition.fingerprint)
+        current = current or self._created()
+        target = self._target(current)
+        number, base = current.next_number, current.pinned.version.number
+        stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy")
+        rows = publish.publish_rows(target, stamp, strong.pinned.rows(), clustered_by(target.view, definition), replace=True)
+        target.describe(target.log.head())
+        return result_of(RefreshPlan(definition.view, "copy", None, stamp.snapshot, "the rows of the strong path"), rows)
+
+    def _copied_from(self, current: Published, decided: RefreshPlan, rows: Pinned) -> RefreshResult:
+        """Publish the difference between a backfill's rows and the stored rows; nothing where there is none."""
         definition, until = self.definition, snapshot_of(self.inputs.pins)
         if decided.mode == "none" and decided.until != until:
             raise SourceError(
                 f"View {definition.view!r} is at {decided.until}, which is newer than the end of the backfill, {until}; a view never moves "
                 "back. Nothing was published. Backfill up to there, or leave the view as it is."
             )
-        self._refuse_other_columns(current)
+        self._decision.refuse_other_columns(current)
         decided = RefreshPlan(definition.view, "copy", decided.since, until, "the rows of a backfill")
-        sources = PinnedSources(self.inputs.tables, self.inputs.pins, None)
-        with Reading(definition.catalyst, sources) as reading:
-            new, old = (changes.held(definition, p.rows()) for p in (rows, current.pinned))
-            changed = reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
-            if changed is None and current.stamp is not None and current.stamp.snapshot == until:
+        with Reading(definition.catalyst, self._sources(None)) as reading:
+            computation = self._computation(current, decided, reading)
+            edits = computation.of_other_rows(rows)
+            if edits is None and current.stamp is not None and current.stamp.snapshot == until:
                 return result_of(replace(decided, mode="none", reason="the view holds the same rows"))
-            target = self._target(current)
-            stamp = self._stamp(current, decided)
-            edits = self._edits(target, stamp, reading, changed.frame) if changed else None
-            return self._published(target, stamp, reading, decided, edits)
+            return self._published(computation, decided, edits)
 
-    def _published(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, edits: Edits | None) -> RefreshResult:
-        publish.publish(target, stamp, edits, reading)
-        return result_of(decided, edits=edits, reading=reading)
-
-    def _edits_of_changes(self, current: Published, target: Target, stamp: Stamp, reading: Reading) -> Edits | None:
-        """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""
-        try:
-            frame = changes.changes(self.definition, publish.held(current.pinned, reading), reading)
-            return None if frame is None else self._edits(target, stamp, reading, frame)
-        except FallBackToRecompute as why:
-            reading.fall_back(why)
-        except SPARK_ERRORS as error:
-            # where several tables changed, some pairs of rows are in no snapshot, nor are sums of changes alone: these may be what failed
-            failed = of_rows(error)
-            if self._view.refresh_mode == "incremental" or not failed:
-                raise
-            why_failed = f"with rows of both ends of the interval the query failed ({failed})"
-            reading.fall_back(FallBackToRecompute(f"fell back to a full recompute: {why_failed}"))
-        return self._edits_of_all(current, target, stamp, reading)
-
-    def _edits_of_all(self, current: Published, target: Target, stamp: Stamp, reading: Reading) -> Edits:
-        """What the query computed anew changes in the view's table."""
-        definition = self.definition
-        if definition.key is not None and self.gate is None and current.pinned.bytes > SMALL:
-            edits = compared(definition, in_names(definition, definition.relation.snapshot(reading)), current.pinned, reading)
-            if edits is not None:
-                return edits
-        return self._edits(target, stamp, reading, changes.difference(definition, publish.held(current.pinned, reading), reading))
-
-    def _edits(self, target: Target, stamp: Stamp, reading: Reading, frame: DataFrame) -> Edits:
-        """What weighted rows (in the tree's columns) change in the view's table, after the gate has seen them.
-
-        Many changes of one table seldom add up in the view: where these do not, they need not be consolidated.
-        """
-        definition = self.definition
-        if (
-            definition.key is not None
-            and self.gate is None
-            and reading.frames.many
-            and not reading.budget.reasons
-            and self._one_moved(reading)
-        ):
-            kept = reading.frames.keep_rows(frame)
-            named = replace(kept, frame=in_names(definition, kept.frame))
-            edits = keyed_apart(definition, named, reading)
-            if edits is not None:
-                return edits
-            frame = kept.frame
-        rows = in_names(definition, zset.consolidate(frame))
-        if self.gate is not None:
-            rows = reading.frames.keep_rows(rows).frame
-            self.gate(self._candidate(target, stamp, rows))
-        return keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
-
-    def _one_moved(self, reading: Reading) -> bool:
-        return sum(reading.sources.moved(source) > 0 for source in self.definition.sources) == 1
-
-    def _candidate(self, target: Target, stamp: Stamp, changed: DataFrame) -> Candidate:
-        """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""
-        names = schema(self.definition).names
-        numbered = [f"{quoted(n)} AS c{i}" for i, n in enumerate(names)]
-        held = zset.weighted(target.log.head().rows().selectExpr(*numbered))
-        after = zset.add([held, changed.selectExpr(*numbered, f"{WEIGHT} AS {zset.WEIGHT}")])
-        whole = zset.to_rows(zset.consolidate(after), f"view {self.definition.view}").toDF(*names)
-        return Candidate(self.definition.view, stamp, visible(changed.where(F.col(WEIGHT) > 0).drop(WEIGHT)), visible(whole))
-
-    def _written(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, whole: bool = False) -> RefreshResult:
-        rows = in_names(self.definition, self.definition.relation.snapshot(reading))
-        if self.gate is not None or whole:
-            rows = reading.frames.keep_rows(rows).frame
-        if self.gate is not None:
-            self.gate(Candidate(self.definition.view, stamp, visible(rows), visible(rows)))
-        if whole:
-            # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
-            set_properties(self.spark, self.table, {FEED: "false"})
-        gone = target.log.head().rows().count() if whole else 0
-        inserted = publish.publish_rows(target, stamp, rows, clustered_by(self._view, self.definition), replace=whole)
-        target.describe(target.log.head())
-        return result_of(decided, inserted, gone)
-
-    def _replaced(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan) -> RefreshResult:
-        result = self._written(target, stamp, reading, decided, whole=True)
-        return result if decided.mode == "build" else replace(result, reason="the view's columns changed: all rows were written anew")
-
-    # -- what is refused ----------------------------------------------------------------------------------------------
-
-    def _refuse_unwanted(self) -> None:
-        """Raise where the configuration forbids what this refresh would do, before anything is computed."""
-        reason = explain.not_incremental(self.definition)
-        if reason and self.path.eventual:
-            raise DefinitionError(
-                f"View {self.definition.view!r} can't run in real time: {reason}. Nothing was written. Change the query, or leave it to "
-                "the strong path."
-            )
-        if reason and self._view.refresh_mode == "incremental":
-            raise DefinitionError(
-                f"View {self.definition.view!r} has `refresh_mode: incremental`, and is not incremental: {reason}. Nothing was written. "
-                "Change the query, or set `refresh_mode: auto`."
-            )
-        scheme = unsafe_scheme(self.spark, urlparse(self.table.path or "").scheme)
-        if scheme and not self.path.config.single_writer:
-            raise TargetError(f"Two writers at once could lose a commit of view {self.table}. Nothing was written. {safe_writes(scheme)}")
-
-    def _refuse_other_columns(self, current: Published) -> None:
-        """Raise TargetError where the table has not the columns that the rows have: the query was edited, or somebody altered the table."""
-        if not publish.same_schema(self.definition, current.pinned.schema):
-            raise TargetError(
-                f"The columns of the table of view {self.table} are not those of the view. Nothing was published. "
-                f'Run "{self.table.anew}" to write them anew.'
-            )
+    # -- declared keys ----------------------------------------------------------------------------------------------------
 
     def _refuse_broken_keys(self, reading: Reading) -> None:
         tables = self.path.config.tables
@@ -343,63 +212,10 @@ class Refresh:
 
     @contextmanager
     def _broken_keys_named(self, reading: Reading) -> Iterator[None]:
-        """Where rows don't add up, a declared key that the sources break is the likely reason, and the one that the user can mend."""
+        """Where rows don't add up, a declared key that the sources break is the likely reason, and the one that the user can correct."""
         try:
             yield
         except (KeyViolationError, InternalError, *SPARK_ERRORS) as error:
             if isinstance(error, KeyViolationError | InternalError) or "LAKEJOIN_INTERNAL" in str(error):
                 self._refuse_broken_keys(reading)
             raise
-
-    def _published_or_foreign(self) -> Published | None:
-        """For a rebuild: what is published, also where somebody else wrote the table since."""
-        try:
-            return published(self.spark, self.table)
-        except TargetError:
-            log = open_log(self.spark, self.table)
-            if log is None or log.head().properties.get("lakejoin.view") != self.table.label:
-                raise
-            return Published(self.table.label, log.head(), None)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """What a refresh is about to publish: the rows that it inserts, and all rows of the view after it, as a reader would see them."""
-
-    view: str
-    stamp: Stamp
-    changed: DataFrame
-    whole: DataFrame
-
-
-Gate = Callable[[Candidate], None]
-"""Raises BlockedError where the rows must not be published."""
-
-
-def budget(view: ViewConfig, definition: Definition, inputs: Inputs, current: Published) -> Budget:
-    """When a refresh falls back to a full recompute: never with `refresh_mode: incremental`."""
-    if view.refresh_mode == "incremental":
-        return Budget()
-    read = sum(inputs.pins[source].bytes for _, source in definition.relation.sources)
-    recompute = cost.recompute(read, current.pinned.bytes)
-    return Budget(recompute, recompute if read >= cost.SMALL else 0, view.recompute_above)
-
-
-def result_of(
-    decided: RefreshPlan, inserted: int = 0, deleted: int = 0, edits: Edits | None = None, reading: Reading | None = None
-) -> RefreshResult:
-    """What a refresh that went as it was decided answers; its seconds are the caller's to count."""
-    recomputed = "; ".join(dict.fromkeys(reading.budget.reasons)) if reading is not None else ""
-    updated = edits.updated if edits is not None else 0
-    return RefreshResult(
-        view=decided.view,
-        since=decided.since,
-        until=decided.until,
-        mode="recompute" if recomputed else decided.mode,
-        rows_inserted=edits.inserted + updated if edits is not None else inserted,
-        rows_deleted=edits.deleted + updated if edits is not None else deleted,
-        rows_updated=updated,
-        seconds=0.0,
-        reason=recomputed or decided.reason,
-        changes_read=reading.tables.rows_read if reading is not None else None,
-    )

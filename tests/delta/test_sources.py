@@ -338,7 +338,7 @@ def test_a_source_that_commits_during_a_refresh_stays_at_the_version_that_was_pl
     joined: TestLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined.sql("INSERT INTO {a} VALUES (2, 'planned', 1)")
-    import lake.refresh.run as refreshing
+    import lake.refresh.decide as refreshing
 
     original = refreshing.plan
 

@@ -15,7 +15,7 @@ import pytest
 
 from lake.delta import sources
 from lake.errors import KeyViolationError
-from lake.refresh import edits, publish, run
+from lake.refresh import compute, edits, publish, run
 from lake.relations.reading import Reading
 from tests.lakes import TestLake, multiset
 
@@ -37,7 +37,7 @@ def many(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
 
 @pytest.fixture
 def anew(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
-    monkeypatch.setattr(run, "SMALL", 0)
+    monkeypatch.setattr(compute, "SMALL", 0)
     return _built(lake, monkeypatch, recompute_above=0)
 
 
@@ -61,7 +61,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[bool]:
         found.append(edited is not None)
         return edited
 
-    for module in (edits, run):
+    for module in (edits, compute):
         monkeypatch.setattr(module, name, note)
     return found
 
@@ -195,7 +195,7 @@ def test_a_view_that_is_emptied_and_filled_again_anew(anew: TestLake, monkeypatc
 
 def test_no_row_on_either_side_is_no_difference(anew: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     for adaptive in ("true", "false"):  # the adaptive plan leaves a side without rows out, and with it what would have been counted
-        monkeypatch.setattr(run, "SMALL", -1)
+        monkeypatch.setattr(compute, "SMALL", -1)
         found = noted(monkeypatch, "compared")
         session = anew.spark
         session.conf.set("spark.sql.adaptive.enabled", adaptive)

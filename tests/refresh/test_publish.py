@@ -17,7 +17,7 @@ from deltalake import QueryBuilder
 from lake import Lakehouse, open_lake
 from lake.core.stamp import Stamp
 from lake.errors import BlockedError, KeyViolationError, QueryError, SourceError, TargetError
-from lake.refresh.run import Candidate
+from lake.refresh.compute import Candidate
 from tests.lakes import TestLake, multiset
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,122 @@
+"""Computes what a refresh changes in the view's table: from the view's changes, or from the recomputed query and the stored rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lake.core.sql import quoted
+from lake.core.stamp import Stamp
+from lake.delta.pinned import Pinned
+from lake.refresh import changes, publish
+from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset
+from lake.refresh.publish import Target
+from lake.relations.budget import FallBackToRecompute
+from lake.relations.reading import SMALL, Reading
+from lake.spark import zset
+from lake.spark.failures import SPARK_ERRORS, of_rows
+from lake.views.definition import Definition
+from lake.views.table import schema, visible
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a refresh is about to publish: the rows that it inserts, and all rows of the view after it, as a reader would see them."""
+
+    view: str
+    stamp: Stamp
+    changed: DataFrame
+    whole: DataFrame
+
+
+Gate = Callable[[Candidate], None]
+"""Raises BlockedError where the rows must not be published."""
+
+
+@dataclass(frozen=True)
+class Computation:
+    """The rows of one refresh. `pinned`: the version of the view's table on which it is planned; `gate`: checks the rows before they are
+    published."""
+
+    target: Target
+    pinned: Pinned
+    stamp: Stamp
+    reading: Reading
+    gate: Gate | None
+
+    @property
+    def definition(self) -> Definition:
+        return self.target.definition
+
+    def of_changes(self) -> Edits | None:
+        """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""
+        try:
+            frame = changes.changes(self.definition, publish.held(self.pinned, self.reading), self.reading)
+            return None if frame is None else self.edits_of(frame)
+        except FallBackToRecompute as why:
+            self.reading.fall_back(why)
+        except SPARK_ERRORS as error:
+            # where several tables changed, some pairs of rows are in no snapshot, nor are sums of changes alone: these may be what failed
+            failed = of_rows(error)
+            if self.target.view.refresh_mode == "incremental" or not failed:
+                raise
+            why_failed = f"with rows of both ends of the interval the query failed ({failed})"
+            self.reading.fall_back(FallBackToRecompute(f"fell back to a full recompute: {why_failed}"))
+        return self.of_query()
+
+    def of_query(self) -> Edits:
+        """Edits that bring the stored rows to those of the recomputed query."""
+        definition = self.definition
+        if definition.key is not None and self.gate is None and self.pinned.bytes > SMALL:
+            edits = compared(definition, in_names(definition, definition.relation.snapshot(self.reading)), self.pinned, self.reading)
+            if edits is not None:
+                return edits
+        return self.edits_of(changes.difference(definition, publish.held(self.pinned, self.reading), self.reading))
+
+    def edits_of(self, frame: DataFrame) -> Edits:
+        """What weighted rows (in the tree's columns) change in the view's table, after the gate has seen them.
+
+        Many changes of one table seldom add up in the view: where these do not, they need not be consolidated.
+        """
+        definition = self.definition
+        if definition.key is not None and self.gate is None and self.reading.frames.many and not self.reading.budget.reasons and self._one_moved():
+            kept = self.reading.frames.keep_rows(frame)
+            named = replace(kept, frame=in_names(definition, kept.frame))
+            edits = keyed_apart(definition, named, self.reading)
+            if edits is not None:
+                return edits
+            frame = kept.frame
+        rows = in_names(definition, zset.consolidate(frame))
+        if self.gate is not None:
+            rows = self.reading.frames.keep_rows(rows).frame
+            self.gate(self._candidate(rows))
+        return keyed(definition, rows, self.reading) if definition.key is not None else of_multiset(definition, rows, self.reading)
+
+    def _one_moved(self) -> bool:
+        return sum(self.reading.sources.moved(source) > 0 for source in self.definition.sources) == 1
+
+    def _candidate(self, changed: DataFrame) -> Candidate:
+        """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""
+        names = schema(self.definition).names
+        numbered = [f"{quoted(n)} AS c{i}" for i, n in enumerate(names)]
+        held = zset.weighted(self.target.log.head().rows().selectExpr(*numbered))
+        after = zset.add([held, changed.selectExpr(*numbered, f"{WEIGHT} AS {zset.WEIGHT}")])
+        whole = zset.to_rows(zset.consolidate(after), f"view {self.definition.view}").toDF(*names)
+        return Candidate(self.definition.view, self.stamp, visible(changed.where(F.col(WEIGHT) > 0).drop(WEIGHT)), visible(whole))
+
+    def of_other_rows(self, rows: Pinned) -> Edits | None:
+        """Edits that bring the stored rows to those of another version of the table, or of another table; None where they are the same."""
+        new, old = (changes.held(self.definition, pinned.rows()) for pinned in (rows, self.pinned))
+        changed = self.reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
+        return self.edits_of(changed.frame) if changed else None
+
+    def checked(self, rows: DataFrame, persist: bool) -> DataFrame:
+        """All rows of the view, after the gate has seen them. `persist`: compute them now."""
+        if self.gate is not None or persist:
+            rows = self.reading.frames.keep_rows(rows).frame
+        if self.gate is not None:
+            self.gate(Candidate(self.definition.view, self.stamp, visible(rows), visible(rows)))
+        return rows
