@@ -88,14 +88,14 @@ def classified(differing: DataFrame, sides: Sides, where: Position) -> tuple[Cla
     """The classes of some differences."""
     wrong = _wrong(differing.where(F.col(_HELD) != F.col(_WANTED)), sides)
     if where == "equal":  # what the strong view has wrong is no difference that time would mend
-        return _told(wrong)
-    return _told(wrong.unionByName(_moved(differing, sides, where, F.col(_STRONG) - F.col(_WANTED))))
+        return _counted(wrong)
+    return _counted(wrong.unionByName(_moved(differing, sides, where, F.col(_STRONG) - F.col(_WANTED))))
 
 
 def undecided(sides: Sides) -> tuple[Classified, ...]:
     """The rows in which the paths differ, where nothing tells why."""
     found = differing(Sides(sides.held, sides.strong, None))
-    return _told(_moved(found, sides, "undecidable", F.col(_HELD) - F.col(_STRONG)))
+    return _counted(_moved(found, sides, "undecidable", F.col(_HELD) - F.col(_STRONG)))
 
 
 def _moved(rows: DataFrame, sides: Sides, name: str, by: Column) -> DataFrame:
@@ -175,7 +175,7 @@ def _row_type(frame: DataFrame, sides: Sides) -> T.DataType:
     return frame.select(_row(sides)).schema["row"].dataType
 
 
-def _told(found: DataFrame) -> tuple[Classified, ...]:
+def _counted(found: DataFrame) -> tuple[Classified, ...]:
     counts = found.groupBy(_CLASS).agg(F.sum(_ROWS)).collect()
     some = {name: found.where(F.col(_CLASS) == name).select("row", _OTHER).take(_SAMPLES) for name, _ in counts}
     pairs = {name: tuple((row.asDict(), other.asDict() if other else None) for row, other in rows) for name, rows in some.items()}

@@ -99,14 +99,14 @@ def maintain(spark: SparkSession, table: Table, read: Readers, now: datetime, dr
     `dry_run`: only say how many files a vacuum would remove. Raises SourceError where Delta refuses.
     """
     head = table.head(spark)
-    log, kept = head.log, held(head, [*read.get(table.label, ()), *read.get(head.version.table_id, ())], now)
+    log, waiting = head.log, still_to_read(head, [*read.get(table.label, ()), *read.get(head.version.table_id, ())], now)
     try:
         if not dry_run:
             spark.sql(f"OPTIMIZE {table.sql}").collect()
-        removed = 0 if kept else _vacuum(spark, table, log, dry_run)
+        removed = 0 if waiting else _vacuum(spark, table, log, dry_run)
     except SPARK_ERRORS as error:
         raise SourceError(f"{table} can't be maintained: {reason(error)}. Its rows are as they were. Run it again.") from error
-    return Maintained(table.label, head.files, head.files if dry_run else log.head().files, removed, kept)
+    return Maintained(table.label, head.files, head.files if dry_run else log.head().files, removed, waiting)
 
 
 def _vacuum(spark: SparkSession, table: Table, log: Log, dry_run: bool) -> int:
@@ -119,7 +119,7 @@ def _vacuum(spark: SparkSession, table: Table, log: Log, dry_run: bool) -> int:
         return len(before - names_below(spark, log.path))
 
 
-def held(head: Pinned, read: Sequence[tuple[Table, int | None]], now: datetime) -> str:
+def still_to_read(head: Pinned, read: Sequence[tuple[Table, int | None]], now: datetime) -> str:
     """Which view has still to read what a vacuum of the table could remove, and what to do; empty where none has."""
     retention = files_kept(head.properties)
     written_before = min(_DAY, retention / 4)  # files are older than the commit that they belong to

@@ -30,13 +30,13 @@ def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataF
     relation = definition.relation
     _require_budget(relation, reading)
     if definition.carried:
-        return stored.changes(relation, definition.carried, held(definition, table), reading)
+        return stored.changes(relation, definition.carried, in_tree_columns(definition, table), reading)
     if not relation.order_dependent:
         found = reading.changes_of(relation, stored=False)
         return found.frame if found is not None else None
     if not definition.scope:
         raise FallBackToRecompute(definition.recomputed)
-    return scoped.changes(relation, definition.scope, held(definition, table), reading)
+    return scoped.changes(relation, definition.scope, in_tree_columns(definition, table), reading)
 
 
 def _require_budget(relation: Relation, reading: Reading) -> None:
@@ -79,11 +79,11 @@ def _require_share(relation: Relation, changed: int, reading: Reading) -> None:
 
 def difference(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame:
     """The query at `until` minus the stored rows, as weighted rows in the tree's columns."""
-    old = held(definition, table)
+    old = in_tree_columns(definition, table)
     return zset.subtract(definition.relation.snapshot(reading).select(*old.columns), old)
 
 
-def held(definition: Definition, table: DataFrame) -> DataFrame:
+def in_tree_columns(definition: Definition, table: DataFrame) -> DataFrame:
     """The rows of the view's table in the tree's columns (each attribute once)."""
     columns = {f"c{c.attribute}": c.name for c in reversed(definition.table_columns)}
     return table.selectExpr(*[f"{quoted(n)} AS {c}" for c, n in columns.items()])

@@ -54,7 +54,7 @@ class Computation:
     def of_changes(self) -> Edits | None:
         """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""
         try:
-            frame = changes.changes(self.definition, publish.held(self.pinned, self.reading), self.reading)
+            frame = changes.changes(self.definition, publish.stored_rows(self.pinned, self.reading), self.reading)
             return None if frame is None else self.edits_of(frame)
         except FallBackToRecompute as why:
             self.reading.fall_back(why)
@@ -74,7 +74,7 @@ class Computation:
             edits = compared(definition, in_names(definition, definition.relation.snapshot(self.reading)), self.pinned, self.reading)
             if edits is not None:
                 return edits
-        return self.edits_of(changes.difference(definition, publish.held(self.pinned, self.reading), self.reading))
+        return self.edits_of(changes.difference(definition, publish.stored_rows(self.pinned, self.reading), self.reading))
 
     def edits_of(self, frame: DataFrame) -> Edits:
         """What weighted rows (in the tree's columns) change in the view's table, after the gate has seen them.
@@ -102,14 +102,14 @@ class Computation:
         """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""
         names = schema(self.definition).names
         numbered = [f"{quoted(n)} AS c{i}" for i, n in enumerate(names)]
-        held = zset.weighted(self.target.log.head().rows().selectExpr(*numbered))
-        after = zset.add([held, changed.selectExpr(*numbered, f"{WEIGHT} AS {zset.WEIGHT}")])
+        stored = zset.weighted(self.target.log.head().rows().selectExpr(*numbered))
+        after = zset.add([stored, changed.selectExpr(*numbered, f"{WEIGHT} AS {zset.WEIGHT}")])
         whole = zset.to_rows(zset.consolidate(after), f"view {self.definition.view}").toDF(*names)
         return Candidate(self.definition.view, self.stamp, visible(changed.where(F.col(WEIGHT) > 0).drop(WEIGHT)), visible(whole))
 
     def of_other_rows(self, rows: Pinned) -> Edits | None:
         """Edits that bring the stored rows to those of another version of the table, or of another table; None where they are the same."""
-        new, old = (changes.held(self.definition, pinned.rows()) for pinned in (rows, self.pinned))
+        new, old = (changes.in_tree_columns(self.definition, pinned.rows()) for pinned in (rows, self.pinned))
         changed = self.reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
         return self.edits_of(changed.frame) if changed else None
 

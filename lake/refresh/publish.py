@@ -84,7 +84,7 @@ def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Readin
         if edits.found is not None and edits.found[0] == pinned.version:
             doomed = edits.found[1]
         else:
-            doomed = edits.positions(held(pinned, reading, edits.ranges), reading)
+            doomed = edits.positions(stored_rows(pinned, reading, edits.ranges), reading)
         if doomed is not None:
             gone, wanted = transaction.delete(doomed.frame.select(FILE, POSITION), doomed.local), edits.updated + edits.deleted
             if gone != wanted:
@@ -94,7 +94,7 @@ def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Readin
     return transaction
 
 
-def held(pinned: Pinned, reading: Reading, among: Mapping[str, Ranges | None] | None = None) -> DataFrame:
+def stored_rows(pinned: Pinned, reading: Reading, among: Mapping[str, Ranges | None] | None = None) -> DataFrame:
     """The rows of a view's table with their positions: all, on the driver, where they are few, else at least those with some keys."""
     whole = reading.small_table(pinned.version, lambda: with_positions(pinned.rows_among({})), pinned.bytes)
     if whole is not None:
@@ -131,9 +131,9 @@ def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, by: Sequence[str
     raise AssertionError
 
 
-def same_schema(definition: Definition, held: StructType) -> bool:
+def same_schema(definition: Definition, columns: StructType) -> bool:
     """Whether the table has the columns that the definition wants, so that a difference can be published."""
-    return _shape(schema(definition)) == _shape(held)
+    return _shape(schema(definition)) == _shape(columns)
 
 
 def _shape(columns: StructType) -> list[tuple[str, str, bool, object]]:

@@ -182,7 +182,7 @@ _EVENTUAL = {  # a commit a second: its newest has the stamp, and nobody asks fo
 _REPLAY = {**_STRONG, "delta.deletedFileRetentionDuration": "interval 3650 days"}  # each version is there to be read
 
 
-def _kept(table: Table) -> dict[str, str]:
+def _path_properties(table: Table) -> dict[str, str]:
     """The properties by which the tables of the paths differ."""
     return {"strong": _STRONG, "eventual": _EVENTUAL, "replay": _REPLAY}[table.kind]
 
@@ -194,7 +194,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.location(table.path) if table.path is not None else builder.tableName(str(table.name))
     builder = builder.addColumns(schema(definition))
-    for name, value in (_kept(table) | properties(view, definition)).items():
+    for name, value in (_path_properties(table) | properties(view, definition)).items():
         builder = builder.property(name, value)
     if view.description:
         builder = builder.comment(view.description)
@@ -209,7 +209,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
 
 def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> bool:
     """Set the table's description and properties to those of the configuration; returns whether any of them differed."""
-    wanted = {FEED: _kept(table)[FEED], **_MARKS} | _told(view, definition) | view.properties
+    wanted = {FEED: _path_properties(table)[FEED], **_MARKS} | _reader_properties(view, definition) | view.properties
     has = {_property(k): v for k, v in pinned.properties.items()}
     last = {_property(k): (k, v) for k, v in wanted.items()}  # the user's own come after ours
     changed = {k: v for name, (k, v) in last.items() if has.get(name) != v and not pinned.supports(k, v)}
@@ -240,7 +240,7 @@ def _text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _told(view: ViewConfig, definition: Definition) -> dict[str, str]:
+def _reader_properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
     """What configuration and definition tell readers of the table."""
     hidden = any(n.startswith(HIDDEN_PREFIX) for n in definition.key_names)
     found = {
@@ -272,7 +272,7 @@ def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
     statistics = statistics_columns(schema(definition), [*definition.key_names, *view.cluster_by])
     if statistics:
         found[STATISTICS_COLUMNS] = statistics
-    return found | _told(view, definition) | view.properties
+    return found | _reader_properties(view, definition) | view.properties
 
 
 def clustered_by(view: ViewConfig, definition: Definition) -> tuple[str, ...]:
