@@ -99,7 +99,7 @@ class Lakehouse(OpenViews):
 
     @verb("Rebuilding view")
     def rebuild(self, view: str, until: Until = None, accept: Collection[str] = ()) -> RefreshResult:
-        """Compute a view anew at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
+        """Recompute a view at a snapshot and publish the difference in one commit (all rows, where its columns changed)."""
         return refreshed(self, Request(view, until, rebuild=True, gate=self._gate(view, accept)))
 
     @verb("Rebuilding view")
@@ -116,8 +116,8 @@ class Lakehouse(OpenViews):
         """The published rows: the query's columns, nothing hidden. Raises TargetError where the view was never built.
 
         `consistency`: "eventual" for the real-time path's rows, "strong" (the default) for those of the last refresh. `at`: those that
-        answer for some versions of the base tables (not all need be named; the newest that fits), out of the view's history or that
-        of its backfills. Raises TargetError where there are none.
+        were built from these versions of base tables (the newest that fits; not all tables need be named), from the history of the
+        view or of its backfills. Raises TargetError where there are none.
         """
         lake = self if consistency is None else self.on(consistency)
         if at is not None:
@@ -137,12 +137,12 @@ class Lakehouse(OpenViews):
         dry_run: bool = False,
         on_step: Callable[[BackfillStep], None] = lambda _: None,
     ) -> BackfillResult:
-        """Make a view's history over a past range again, in a table of its own: built at `since`, refreshed step by step to `until`.
+        """Recompute a view's history over a past range, in a table of its own: built at `since`, refreshed step by step to `until`.
 
-        `since`, `until`: {table: version} of base tables, or a time; until: default newest. `step`: so many commits of the base tables,
-        or so long a time. Each step can then be read with `read(at=)`. What is there already is not made again. `publish`: replace the
-        view's own rows by those at `until`, in one commit. `restart`: make all of it again. `dry_run`: only say what the steps are, and
-        which are there. `on_step`: told of each.
+        `since`, `until`: {table: version} of base tables, or a time; until: default newest. `step`: a number of commits of the base
+        tables, or a length of time. Each step can then be read with `read(at=)`. Steps that exist are not made again. `publish`: replace
+        the view's own rows with those at `until`, in one commit. `restart`: make all steps again. `dry_run`: only list the steps, and
+        which of them exist. `on_step`: called with each.
         Raises LakeError, before anything is made where the range can't be read.
         """
         started = time.monotonic()
@@ -178,9 +178,9 @@ class Lakehouse(OpenViews):
         profile: bool = False,
         on_step: Callable[[BackfillStep], None] = lambda _: None,
     ) -> BackfillResult:
-        """Bring a view that is far behind to a snapshot in steps of so many commits of its tables, or of so long a time, each published.
+        """Bring a view that is far behind to a snapshot in steps of some commits of its tables, or of a length of time, each published.
 
-        Views that it reads are taken as they are published. `dry_run`: only say what the steps are. `on_step`: told of each. Raises
+        Views that it reads stay as they are published. `dry_run`: only list the steps. `on_step`: called with each. Raises
         LakeError; the steps before it stay.
         """
         started, stamp = time.monotonic(), self.stamp(view)
@@ -193,7 +193,7 @@ class Lakehouse(OpenViews):
         return BackfillResult(view, tuple(found), round(time.monotonic() - started, 3))
 
     def history(self, view: str) -> Iterator[Publication]:
-        """The versions of the view's table that were published, oldest first, with what they answer for."""
+        """The versions of the view's table that were published, oldest first, with the snapshots they were built from."""
         return publications(self.spark, self.view_table(view))
 
     @verb("Explaining view")
@@ -255,8 +255,8 @@ class Lakehouse(OpenViews):
     def maintain(self, view: str | None = None, dry_run: bool = False) -> Maintenance:
         """Compact and vacuum the tables of all views, or of one, and the sources that they read with `maintain: true`.
 
-        Nothing goes that a view of the configuration has still to read. What keeps one table from it keeps no other. `dry_run`: only say
-        what a vacuum would remove. Raises LakeError.
+        Files that a view of the configuration has still to read stay. A table that can't be maintained does not stop the others.
+        `dry_run`: only say what a vacuum would remove. Raises LakeError.
         """
         self._refuse_eventual("maintain")
         views = list(self.config.views) if view is None else [view]
@@ -334,7 +334,7 @@ class Lakehouse(OpenViews):
         return self._blocker(self, view, accept)
 
     def _at(self, view: str, at: Mapping[str, int]) -> Pinned:
-        """The newest published version that answers for these versions of base tables: of the view's own table, or of its replay's."""
+        """The newest published version that was built from these versions of base tables: of the view's own table, or of its replay's."""
         return backfill.published_at((self, Lakehouse(self.config, self.spark, "replay")), view, at, self.definition_check([view]))
 
     def _refuse_eventual(self, verb: str) -> None:

@@ -1,9 +1,9 @@
-"""A view's history over a past range, made again beside the view, step by step: a replay.
+"""A view's history over a past range, recomputed in a table of its own, step by step: a replay.
 
     built at `since` → refreshed to the end of each step → ... → `until`
 
-Each step is a published version of the view's replay table, whose stamp names the snapshot that it answers for. So a replay that was
-stopped, killed or run twice goes on with the first step that is not there, and each step can be read by its snapshot. The view's own table
+Each step is a published version of the view's replay table, whose stamp names the snapshot that it was built from. So a replay that was
+stopped, killed or run twice continues with the first missing step, and each step can be read by its snapshot. The view's own table
 has no part in it.
 """
 
@@ -45,8 +45,8 @@ Judge = Callable[[str, Stamp], bool]
 
 
 def steps(heads: Mapping[str, Pinned], since: Until, until: Until, step: int | timedelta) -> list[BackfillStep]:
-    """The steps of a range of the base tables: the first is built at `since`, each other one takes so many commits (of all tables, in
-    the order of their times), or those of so long a time.
+    """The steps of a range of the base tables: the first is built at `since`, each other one takes `step` commits (of all tables, in
+    the order of their times), or those of a length of time.
 
     `since`, `until`: versions of tables, or a time; tables that `since` does not name are taken as of the latest commit that it does,
     those that `until` does not name at their newest. Raises ConfigError, SourceError, or ExpiredError naming table and version.
@@ -85,7 +85,7 @@ def _between(
 
 
 def check_step(step: int | timedelta) -> None:
-    """Raise ConfigError where steps could not be so long."""
+    """Raise ConfigError for a step that is not positive."""
     if not (step > timedelta(0) if isinstance(step, timedelta) else step >= 1):
         raise ConfigError(f"`step` is a number of commits, 1 or more, or a length of time, not {step!r}.")
 
@@ -99,7 +99,7 @@ def refuse_gone(tables: Mapping[str, Table], heads: Mapping[str, Pinned], steps:
 
 
 def _parts(commits: Iterator[SourceCommit], step: int | timedelta) -> Iterator[list[SourceCommit]]:
-    """The commits in parts of so many, or of so long a time, beginning with the first commit."""
+    """The commits in parts of `step` commits, or of this length of time, beginning with the first commit."""
     part: list[SourceCommit] = []
     for commit in commits:
         full = commit.committed - part[0].committed >= step.total_seconds() if part and isinstance(step, timedelta) else len(part) == step
@@ -114,7 +114,7 @@ def _parts(commits: Iterator[SourceCommit], step: int | timedelta) -> Iterator[l
 def each(
     steps: Sequence[BackfillStep], make: Callable[[BackfillStep], RefreshResult], on_step: Callable[[BackfillStep], None]
 ) -> list[BackfillStep]:
-    """Make the steps that are not `done`, one after the other; `on_step` is told of each."""
+    """Make the steps that are not `done`, one after the other; `on_step` is called with each."""
     found = []
     for step in steps:
         found.append(step if step.done else replace(step, done=True, result=make(step)))
@@ -125,7 +125,7 @@ def each(
 @dataclass(frozen=True)
 class Replay:
     """`order`: the view and the views that it reads, each after those that it reads itself; `bases`: the base tables below each; `restart`:
-    make all steps again, whatever is there."""
+    make all steps again, whatever exists."""
 
     lake: Views
     view: str
@@ -143,11 +143,11 @@ class Replay:
         return [replace(step, done=s is not None and self.current(self.view, s)) for step, s in zip(steps, found, strict=True)]
 
     def run(self, steps: Sequence[BackfillStep], on_step: Callable[[BackfillStep], None]) -> list[BackfillStep]:
-        """Make the steps that are not `done`; `on_step` is told of each."""
+        """Make the steps that are not `done`; `on_step` is called with each."""
         return each(steps, self._make, on_step)
 
     def _make(self, step: BackfillStep) -> RefreshResult:
-        """Bring the view, after those that it reads, from the step's start to its end; computed anew where it stands elsewhere."""
+        """Bring the view, after those that it reads, from the step's start to its end; recomputed where it is at another snapshot."""
         for view in self.order:
             until = {table: step.until[table] for table in self.bases[view]}
             since = None if step.since is None else {table: step.since[table] for table in self.bases[view]}
@@ -171,7 +171,7 @@ class Replay:
 
 
 def published_at(paths: Sequence[Views], view: str, at: Mapping[str, int], current: Judge) -> Pinned:
-    """The newest version of the view's table, on the first of the paths that has one, that answers for versions of some base tables.
+    """The newest version of the view's table, on the first path that has one, built from these versions of some base tables.
 
     Raises ConfigError for tables that it does not read, TargetError where there is no such version, or it was vacuumed.
     """
@@ -195,7 +195,7 @@ def published_at(paths: Sequence[Views], view: str, at: Mapping[str, int], curre
             return found
     unknown = [table for table in at if table not in known]
     if known and unknown:
-        raise ConfigError(f"View {view!r} does not answer for versions of {unknown[0]!r}. It reads: {', '.join(sorted(known))}.")
+        raise ConfigError(f"View {view!r} is not built from {unknown[0]!r}. It reads: {', '.join(sorted(known))}.")
     asked = ", ".join(f"{table}@{version}" for table, version in at.items())
     others.sort(key=lambda s: sum(abs(s.get(t, 0) - n) for t, n in at.items()))
     nearest = "; ".join(dict.fromkeys(map(str, others[:_NEAREST]))) or "none"

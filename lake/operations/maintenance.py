@@ -138,7 +138,7 @@ def warning(status: SourceStatus) -> str:
     left = status.expires_in
     if left is None or left > _WARNED_BEFORE.total_seconds():
         return ""
-    when = f"can be gone in {left / 3600:.0f} hours" if left > 0 else "can be gone already"
+    when = f"may become unreadable in {left / 3600:.0f} hours" if left > 0 else "may no longer be readable"
     return (
         f"{status.source}: the changes since version {status.published} {when}, and view {status.view} has still to read them: "
         f'run "lakejoin refresh {status.view}"'

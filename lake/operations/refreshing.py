@@ -1,4 +1,4 @@
-"""Runs one refresh of a view: tries again where another writer was first, and words what Spark fails with for the user."""
+"""Runs one refresh of a view: tries again where another writer was first, and turns failures of Spark into errors that say what to do."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def logged(result: RefreshResult, started: float) -> RefreshResult:
 def _failed(views: OpenViews, view: str, error: Exception, inputs: Inputs) -> LakeError:
     if is_of_a_file_gone(error) and (gone := file_gone(error, inputs.pins, _last_read(views, view))):
         return ExpiredError(
-            f"View {view!r} has to read a file that is gone: {gone} (VACUUM removed it, if nobody else did). Nothing was written. "
+            f"View {view!r} has to read a file that no longer exists: {gone} (VACUUM probably removed it). Nothing was written. "
             f'Run "{views.view_table(view).anew}".'
         )
     shown = safely(lambda: views.shown(view))

@@ -1,6 +1,6 @@
-"""The view against the truth: its query run from scratch, by plain Spark on the pinned tables.
+"""Compares a view with its query run from scratch, by plain Spark on the pinned tables.
 
-Nothing here goes through relations or catalyst: what is judged must not judge itself.
+It uses neither relations nor catalyst: the code that is verified must not verify itself.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def verify(
     """Compare the view's rows with the query over the tables, as multisets, bit by bit. `spark`: a session for this alone."""
     assert current.stamp is not None
     truth = from_scratch(spark, view, config, tables)
-    held = visible(current.pinned.rows())
+    stored = visible(current.pinned.rows())
     names = [f"c{i}" for i in range(len(truth.columns))]
     key = key_of(current)
     hashed = [names[truth.columns.index(k)] for k in key if k in truth.columns] or names
-    rows = share.of_rows(held.toDF(*names) if len(held.columns) == len(names) else held, hashed)
+    rows = share.of_rows(stored.toDF(*names) if len(stored.columns) == len(names) else stored, hashed)
     wanted = share.of_rows(truth.toDF(*names), hashed)
     alike = zset.same_rows(wanted, rows)
     if alike is not None:
@@ -94,7 +94,7 @@ def unreadable(view: str, snapshot: Snapshot, error: Exception) -> Exception:
     """The error for versions whose files no longer exist; other errors are given back as they are."""
     if not isinstance(error, LakeError) and (is_of_a_file_gone(error) or "FileNotFound" in str(error)):
         return ExpiredError(
-            f"View {view!r} can't be proved: the source versions it answers for ({snapshot}) can no longer be read ({reason(error)}). "
-            f'Refresh it, then verify at once, or run "lakejoin rebuild {view}".'
+            f"View {view!r} can't be verified: the source versions it was built from ({snapshot}) can no longer be read ({reason(error)}). "
+            f'Refresh it, then verify immediately, or run "lakejoin rebuild {view}".'
         )
     return error

@@ -99,7 +99,7 @@ class Computation:
         return sum(self.reading.sources.moved(source) > 0 for source in self.definition.sources) == 1
 
     def _candidate(self, changed: DataFrame) -> Candidate:
-        """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""
+        """The rows that some changes (under the view's names) insert, and all rows of the view after them."""
         names = schema(self.definition).names
         numbered = [f"{quoted(n)} AS c{i}" for i, n in enumerate(names)]
         stored = zset.weighted(self.target.log.head().rows().selectExpr(*numbered))

@@ -62,15 +62,15 @@ class Decision:
         return decided
 
     def recompute_redefined(self, decided: RefreshPlan, redefined: Sequence[str]) -> RefreshPlan:
-        """The plan where tables were defined anew. Raises DefinitionError where the view is never to be computed anew."""
+        """The plan where tables were redefined. Raises DefinitionError where the view must never be recomputed."""
         view, named = self.definition.view, ", ".join(redefined)
-        why = f"{named} was defined anew (a column dropped and added again or renamed, its type, column mapping, or the partitioning)"
+        why = f"{named} was redefined (a column dropped and added again or renamed, its type, column mapping, or the partitioning)"
         if self.view.refresh_mode == "incremental":
             raise DefinitionError(
                 f"View {view!r} has `refresh_mode: incremental`, and can't be refreshed incrementally now: {why}. Nothing was written. "
                 f'Run "{self.table.anew}".'
             )
-        return replace(decided, mode="recompute", reason=f"the query was computed anew: {why}")
+        return replace(decided, mode="recompute", reason=f"fell back to a full recompute: {why}")
 
     def refuse_unwanted(self) -> None:
         """Raise where the configuration forbids what this refresh would do, before anything is computed."""
@@ -90,15 +90,15 @@ class Decision:
             raise TargetError(f"Two writers at once could lose a commit of view {self.table}. Nothing was written. {safe_writes(scheme)}")
 
     def refuse_other_columns(self, current: Published) -> None:
-        """Raise TargetError where the table has not the columns that the rows have: the query was edited, or somebody altered the table."""
+        """Raise TargetError where the table does not have the view's columns: the query was edited, or another writer altered the table."""
         if not publish.same_schema(self.definition, current.pinned.schema):
             raise TargetError(
                 f"The columns of the table of view {self.table} are not those of the view. Nothing was published. "
-                f'Run "{self.table.anew}" to write them anew.'
+                f'Run "{self.table.anew}" to write all rows with the new columns.'
             )
 
     def _published_or_foreign(self) -> Published | None:
-        """For a rebuild: what is published, also where somebody else wrote the table since."""
+        """For a rebuild: what is published, also where another writer changed the table since."""
         try:
             return published(self.spark, self.table)
         except TargetError:

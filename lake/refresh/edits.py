@@ -1,4 +1,4 @@
-"""From a view's changes to edits of its table: rows that come, and the identities of rows that go.
+"""From a view's changes to edits of its table: the inserted rows, and the identities of the deleted rows.
 
 A keyed view's rows are identified by the key. A multiset's are by the whole row: of equal rows any may go, as many as the
 changes say. Where a row lies is looked up in the table when it is published, once, within the changes' ranges.
@@ -61,7 +61,7 @@ class Edits:
     def positions(self, table: DataFrame, reading: Reading) -> Changes | None:
         """Where the rows lie that go: file and position. `table`: the rows with their positions, at least those in its `ranges`.
 
-        None where none goes. Raises KeyViolationError where a new row's key is there already, InternalError where a row is not found.
+        None where no row is deleted. Raises KeyViolationError where a new row's key exists already, InternalError where a row is not found.
         """
         if self.touched is None:
             return None
@@ -74,8 +74,8 @@ class Edits:
             raise key_violation(self.definition, [tuple(s) for s in samples])
         if there != self.updated + self.deleted:
             raise InternalError(
-                f"The changes of view {self.definition.view!r} replace or delete {self.updated + self.deleted} rows, of which its table "
-                f'holds {there}. Nothing was written. Run "lakejoin verify {self.definition.view}", then "lakejoin rebuild '
+                f"The changes of view {self.definition.view!r} replace or delete {self.updated + self.deleted} rows, but its table "
+                f'contains {there} of them. Nothing was written. Run "lakejoin verify {self.definition.view}", then "lakejoin rebuild '
                 f'{self.definition.view}".'
             )
         return found if there else None
@@ -89,7 +89,7 @@ def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
 
 
 def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
-    """Edits of a keyed view from its consolidated changes. Raises KeyViolationError where a key would hold two rows."""
+    """Edits of a keyed view from its consolidated changes. Raises KeyViolationError where a key would have two rows."""
     if reading.frames.many:
         held = reading.frames.keep_rows(changes)
         edits = keyed_apart(definition, held, reading)
@@ -110,9 +110,9 @@ def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits
 
 
 def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: Reading) -> Edits | None:
-    """Edits of a keyed view from all rows that it is to hold and those that its table does, brought together by key in one pass.
+    """Edits of a keyed view from all rows of the recomputed query and the stored rows, joined by key in one pass.
 
-    None where a key has several rows on one side: what is to be done with them, the consolidated difference tells.
+    None where a key has several rows on one side: the consolidated difference then decides.
     """
     fields, keys = schema(definition).fields, definition.key_names
     held = {f.name: f"{HIDDEN_PREFIX}held_{i}" for i, f in enumerate(fields)}
@@ -138,15 +138,15 @@ def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: R
         return None
     wanted = F.when(F.col(POSITION).isNull(), 0).otherwise(1).cast("long").alias(_WANTED)
     touched = replace(kept, frame=kept.frame.select(*[F.col(held[k]).alias(k) for k in keys], wanted))
-    gone = replace(kept, frame=kept.frame.where(F.col(POSITION).isNotNull()).select(FILE, POSITION)) if updated + deleted else None
-    come = kept.frame.where(_ADDED).select(*[F.col(quoted(f.name)) for f in fields])
-    return Edits(definition, come, touched, {}, inserted, updated, deleted, found=(pinned.version, gone))
+    removed = replace(kept, frame=kept.frame.where(F.col(POSITION).isNotNull()).select(FILE, POSITION)) if updated + deleted else None
+    new_rows = kept.frame.where(_ADDED).select(*[F.col(quoted(f.name)) for f in fields])
+    return Edits(definition, new_rows, touched, {}, inserted, updated, deleted, found=(pinned.version, removed))
 
 
 def keyed_apart(definition: Definition, changes: Changes, reading: Reading) -> Edits | None:
     """The same from many changes that are kept, consolidated or not, in one pass over them that brings only keys and numbers together.
 
-    None where they are few after all, or may not be as good as consolidated: of each key one row at the most comes and one goes, and these
+    None where they are few after all, or may not be as good as consolidated: per key at most one row is inserted and one deleted, and these
     two differ.
     """
     if changes.local:
@@ -162,10 +162,10 @@ def keyed_apart(definition: Definition, changes: Changes, reading: Reading) -> E
 
 
 def _by_keys(definition: Definition, changes: DataFrame, also: Column) -> DataFrame:
-    """Each key of some changes (as k0, k1, ...), how many rows of it come, how many go, and something else of them."""
+    """Each key of some changes (as k0, k1, ...), how many of its rows are inserted, how many are deleted, and another aggregate of them."""
     weight, keys = F.col(WEIGHT), [F.col(quoted(k)).alias(f"k{i}") for i, k in enumerate(definition.key_names)]
-    come, go = (F.sum(F.greatest(w, F.lit(0))) for w in (weight, -weight))
-    return changes.groupBy(*keys).agg(come.alias(_ADDED), go.alias(_REMOVED), also)
+    inserted, deleted = (F.sum(F.greatest(w, F.lit(0))) for w in (weight, -weight))
+    return changes.groupBy(*keys).agg(inserted.alias(_ADDED), deleted.alias(_REMOVED), also)
 
 
 def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tuple[int, int, int]) -> Edits:
@@ -216,12 +216,12 @@ def repeated(definition: Definition, rows: DataFrame) -> DataFrame:
 
 def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> KeyViolationError:
     """The error for a key with several rows: the data breaks a declared one; nothing should break one that follows from the query."""
-    if definition.leans_on_keys:
+    if definition.depends_on_keys:
         source = f"the declared primary keys of {', '.join(definition.sources)}"
-        remedy = "Mend the data, or declare the primary key that holds (or none) under `tables:`."
+        remedy = "Correct the data, or declare the primary key that is unique (or none) under `tables:`."
     else:
         source = "its query alone"
-        remedy = f'No data should break it: please report this. "lakejoin rebuild {definition.view}" computes the view anew.'
+        remedy = f'No data should break it: please report this. "lakejoin rebuild {definition.view}" recomputes the view.'
     return KeyViolationError(
         f"The key ({', '.join(definition.key_names)}) of view {definition.view!r}, derived from {source},",
         [dict(zip(definition.key_names, s, strict=True)) for s in samples],
@@ -230,7 +230,7 @@ def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> 
 
 
 def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
-    """For each touched key the row that the table holds: its key, how many are wanted, file and position."""
+    """For each touched key its row in the table: its key, how many are wanted, file and position."""
     keys = edits.definition.key_names
     names = {k: f"{HIDDEN_PREFIX}sought_{i}" for i, k in enumerate(keys)}  # beside the user's names
     sought = touched.frame.select(*[F.col(quoted(k)).alias(n) for k, n in names.items()], _WANTED)

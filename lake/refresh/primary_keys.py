@@ -17,8 +17,8 @@ _ROWS = f"{HIDDEN_PREFIX}rows"
 
 
 def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mapping[str, Sequence[str]]) -> None:
-    """Raise KeyViolationError naming table, key and sample keys where a primary key that the view leans on is broken."""
-    if not definition.leans_on_keys:
+    """Raise KeyViolationError naming table, key and sample keys where a primary key that the view depends on has duplicates."""
+    if not definition.depends_on_keys:
         return
     for table, key in primary_keys.items():
         if not key:
@@ -29,5 +29,5 @@ def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mappin
             raise KeyViolationError(
                 f"The declared primary key ({', '.join(key)}) of {table}",
                 [row.asDict() for row in broken.take(SAMPLES)],
-                f"Mend the data, or change `tables.{table}.primary_key` in the configuration.",
+                f"Correct the data, or change `tables.{table}.primary_key` in the configuration.",
             )

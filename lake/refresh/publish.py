@@ -1,7 +1,7 @@
 """The only writer of view tables: rows, progress and idempotency pair in one commit.
 
-Progress and rows can't disagree, whatever is killed whenever: either the commit is there, with its stamp, or nothing is. Two
-refreshes at once carry the same or a lower number than what is there, so one is skipped or in conflict, and notices.
+Progress and rows can't disagree, whatever process is killed at whatever time: either the commit exists, with its stamp, or nothing does.
+Of two concurrent refreshes, one has a number that the table has already seen, or a conflict, and is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_ROWS, FILE_ROWS = "spark.sql.files.maxRecordsPerFile", "500000"
 
 
 class LostRaceError(ConcurrencyError):
-    """Another writer committed first; the caller looks at what is published now and plans anew."""
+    """Another writer committed first; the caller reads what is published now and plans again."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Readin
         if doomed is not None:
             gone, wanted = transaction.delete(doomed.frame.select(FILE, POSITION), doomed.local), edits.updated + edits.deleted
             if gone != wanted:
-                raise InternalError(f"View {stamp.view!r}: {gone} rows would go instead of {wanted}. Nothing was written.")
+                raise InternalError(f"View {stamp.view!r}: {gone} rows would be deleted instead of {wanted}. Nothing was written.")
         if edits.inserted or edits.updated:
             transaction.insert(edits.new)
     return transaction
@@ -112,9 +112,9 @@ def _commit(transaction: Transaction, stamp: Stamp, edits: Edits | None) -> None
 
 @phase("publish")
 def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, by: Sequence[str], replace: bool = False) -> int:
-    """Write whole rows and the stamp in one commit: the first build, or (replace) instead of all that the table holds.
+    """Write whole rows and the stamp in one commit: the first build, or (replace) instead of all stored rows.
 
-    `by`: the columns that the table is clustered by. Each task sorts its rows by them and cuts them into files, so that a file holds few
+    `by`: the columns that the table is clustered by. Each task sorts its rows by them and cuts them into files, so that a file has few
     keys, and a later publish has to look into few files. Returns how many rows were written. Raises as `publish` does.
     """
     seen = Observation()

@@ -166,7 +166,7 @@ class Refresh:
         result = result_of(decided, inserted, deleted)
         if not replaces or decided.mode == "build":
             return result
-        return replace(result, reason="the view's columns changed: all rows were written anew")
+        return replace(result, reason="the view's columns changed: all rows were written again")
 
     def _copied(self, current: Published | None) -> RefreshResult:
         """Begin a real-time table with the rows of the strong path, and with the snapshot that they were built from."""
@@ -200,7 +200,7 @@ class Refresh:
             computation = self._computation(current, decided, reading)
             edits = computation.of_other_rows(rows)
             if edits is None and current.stamp is not None and current.stamp.snapshot == until:
-                return result_of(replace(decided, mode="none", reason="the view holds the same rows"))
+                return result_of(replace(decided, mode="none", reason="the stored rows are the same"))
             return self._published(computation, decided, edits)
 
     # -- declared keys ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """A view's definition: its query analysed once over placeholders, as a tree of relations with a key and a fingerprint.
 
 A query whose result is not a function of its inputs is refused here, before anything runs; so is one that reads what is not
-declared, and one whose columns a Delta table can't hold.
+declared, and one whose columns a Delta table can't store.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Definition:
         return f"it uses {found}, under no key of its own" if found else ""
 
     @property
-    def leans_on_keys(self) -> bool:
+    def depends_on_keys(self) -> bool:
         """Whether the view is right only while declared primary keys hold: its key does, or a window's order leaves no ties by one."""
         declared = self.key is not None and self.key.declared
         return declared or any(relation.node.tie_free for relation in self.relation.walk())
@@ -186,7 +186,7 @@ def _columns(name: str, schema: T.StructType, ids: Sequence[int]) -> tuple[Outpu
             )
         if _unstorable(field.dataType):
             raise DefinitionError(
-                f"Column {field.name!r} of view {name!r} has type {field.dataType.simpleString()}, which a Delta table can't hold. CAST it."
+                f"Column {field.name!r} of view {name!r} has type {field.dataType.simpleString()}, which Delta can't store. CAST it."
             )
         seen.add(field.name.lower())
     return tuple(OutputColumn(f.name, f.dataType, i) for f, i in zip(schema.fields, ids, strict=True))

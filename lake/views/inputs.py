@@ -1,7 +1,7 @@
 """What a view reads, each at one version: tables, and other views.
 
-A view is a source like a table: its published rows, and their change feed. Its stamp names the base versions that they answer for, so
-that where a view reads another one and a base table of it, the table is read at that version (a diamond, trap 22).
+A view is a source like a table: its published rows, and their change feed. Its stamp names the base table versions that they were built
+from. If a view reads both a table and a view built on that table, it reads the table at that version (a diamond, trap 22).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from lake.spark.types import nullable
 from lake.views.table import KEY, Published, published
 
 Chooser = Callable[[Mapping[str, Pinned]], Mapping[str, int]]
-"""From the newest versions of the base tables that a view may choose for, to those it goes to; newest where not named."""
+"""From the newest versions of the base tables that a view may choose for, to those to refresh to; newest where not named."""
 Until = Mapping[str, int] | datetime | str | None
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a view reads, captured once. `views`: which of it are views; `bases`: the base tables' versions that these answer for."""
+    """What a view reads, captured once. `views`: which of it are views; `bases`: the base tables' versions that these were built from."""
 
     tables: Mapping[str, Table]
     pins: Mapping[str, Pinned]
@@ -56,7 +56,7 @@ class Inputs:
         return replace(self, tables={n: self.tables[n] for n in names}, pins={n: self.pins[n] for n in names})
 
     def base_snapshot(self) -> Snapshot | None:
-        """The base tables' versions that a view over these inputs answers for, None where all inputs are tables."""
+        """The base tables' versions that a view over these inputs is built from, None where all inputs are tables."""
         direct = {t: p.version for t, p in self.pins.items() if t not in self.views}
         return Snapshot({**self.bases.versions, **direct}) if len(direct) < len(self.pins) else None
 
@@ -154,8 +154,8 @@ def _bases(view: str, parents: Mapping[str, Published]) -> Snapshot:
         for table, version in current.stamp.answers_for.versions.items():
             if found.setdefault(table, version) != version:
                 raise SourceError(
-                    f"View {view!r} reads views that answer for different versions of {table}: {named[table]} for {found[table].number}, "
-                    f'{parent} for {version.number}. Bring them to the same ("lakejoin refresh --all" does).'
+                    f"View {view!r} reads views built from different versions of {table}: {named[table]} from {found[table].number}, "
+                    f'{parent} from {version.number}. Bring them to the same ("lakejoin refresh --all" does).'
                 )
             named[table] = parent
     return Snapshot(found)

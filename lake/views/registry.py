@@ -35,7 +35,7 @@ from lake.views.user_functions import load_function
 
 @dataclass
 class OpenView:
-    """What a lakehouse keeps of a view between calls: a session of its own, a lock, the names in its query, and the
+    """The state of a view between calls: a session of its own, a lock, the names in its query, and the
     definition last analysed, with the inputs' schemas and keys that it was analysed over."""
 
     spark: SparkSession
@@ -115,7 +115,7 @@ class OpenViews:
         return definition.key_names if all(n in names for n in definition.key_names) else ()
 
     def published_version(self, view: str) -> tuple[int, dict[str, int]] | None:
-        """The newest version of the view's table, and of the base tables that it answers for; None where it was never built."""
+        """The newest version of the view's table, and the base tables' versions that it was built from; None where it was never built."""
         current = published(self.spark, self.view_table(view))
         return (current.pinned.version.number, dict(current.stamp.answers_for)) if current and current.stamp else None
 
@@ -135,12 +135,12 @@ class OpenViews:
         return len(current.stamp.to_json().encode())
 
     def cache_of(self, view: str) -> Cache | None:
-        """What is kept of looked-up rows."""
+        """The cache of looked-up rows."""
         with self.opened(view) as state:
             return state.cache
 
     def unchanged(self, view: str) -> Stamp | None:
-        """The stamp of a view that has nothing to be refreshed by, where that can be told without a JVM and none runs yet; else None."""
+        """The stamp of a view whose refresh is a no-op, where that can be found out without a JVM and none runs yet; else None."""
         return unchanged(self.config, view) if self._spark is None and self.path.kind == "strong" else None
 
     def opened(self, view: str) -> AbstractContextManager[OpenView]:

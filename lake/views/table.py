@@ -72,9 +72,9 @@ def open_log(spark: SparkSession, table: Table) -> Log | None:
 
 @phase("read logs")
 def published(spark: SparkSession, table: Table) -> Published | None:
-    """What the view's table holds, None where there is none.
+    """The newest state of the view's table, None where there is none.
 
-    Raises TargetError where somebody else changed its data since (trap 15), or where it is no table of Lakejoin's.
+    Raises TargetError where another writer changed its data since (trap 15), or where Lakejoin did not create it.
     """
     log = open_log(spark, table)
     if log is None:
@@ -159,7 +159,7 @@ def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
         if (commit.changes_data or commit.operation in _OTHER_COLUMNS) and Stamp.from_json(commit.user_metadata) is None:
             raise TargetError(
                 f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}). Lakejoin can't "
-                f'know what it holds. Nothing was written. Run "{table.anew}" to make it exact again.'
+                f'know its rows. Nothing was written. Run "{table.anew}" to make it exact again.'
             )
 
 
@@ -179,7 +179,7 @@ _EVENTUAL = {  # a commit a second: its newest has the stamp, and nobody asks fo
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.checkpointInterval": "500",  # within a batch it takes as long as the batch; the real-time path writes one when no batch waits
 }
-_REPLAY = {**_STRONG, "delta.deletedFileRetentionDuration": "interval 3650 days"}  # each version is there to be read
+_REPLAY = {**_STRONG, "delta.deletedFileRetentionDuration": "interval 3650 days"}  # each version stays readable
 
 
 def _path_properties(table: Table) -> dict[str, str]:
@@ -188,9 +188,9 @@ def _path_properties(table: Table) -> dict[str, str]:
 
 
 def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition) -> None:
-    """Make the empty table. Its rows, and the stamp, come with the first publish. Raises TargetError."""
+    """Create the empty table. The first publish writes its rows and the stamp. Raises TargetError."""
     if "`" in (table.path or ""):  # Delta's table builder pastes the path between backticks without doubling those in it
-        raise TargetError(f"The table of view {table} can't be created: Delta can't create a table whose path has a backtick. Set another target.")
+        raise TargetError(f"The table of view {table} can't be created: its path has a backtick, which Delta can't quote. Set another target.")
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.location(table.path) if table.path is not None else builder.tableName(str(table.name))
     builder = builder.addColumns(schema(definition))
@@ -286,11 +286,11 @@ def clustered_by(view: ViewConfig, definition: Definition) -> tuple[str, ...]:
 
 
 def deleted(pinned: Pinned, columns: Sequence[str]) -> DataFrame | None:
-    """The rows that the view's table has held and holds no more, each as often as it went; None where its log does not say any more."""
+    """The rows that were deleted from the view's table, each as often as it was; None where its log no longer has them."""
     try:
         rows = rows_of_feed(pinned, 0, [f"{quoted(name)} AS {quoted(name)}" for name in columns])
         gone = rows.where(F.col(WEIGHT) < 0).drop(WEIGHT)
-        gone.isEmpty()  # its files may be gone
+        gone.isEmpty()  # its files may no longer exist
     except SPARK_ERRORS:
         return None
     return gone

@@ -1,7 +1,7 @@
-"""Whether a refresh has anything to do, told by a Delta reader in Python, so that no JVM is started for nothing.
+"""Whether a refresh is a no-op, found out by a Delta reader in Python, so that no JVM is started for it.
 
-It has not where the newest commit of the view's table is stamped, the view and the session are written as they were for that stamp, and
-every table that the stamp names is still the same table at the same version. Whatever can't be told here is left to the refresh itself,
+It is if the newest commit of the view's table carries a stamp, the view's and the session's settings are those of that stamp, and every
+table that the stamp names is still the same table at the same version. Whatever can't be decided here is left to the refresh itself,
 and so is every table that is not in a folder of this machine: its reader would want credentials of its own.
 """
 
@@ -22,7 +22,7 @@ from lake.spark.session_digest import text_of
 
 @phase("read logs")
 def unchanged(config: Config, view: str) -> Stamp | None:
-    """The stamp of a view that is as new as its sources, None where it is not, or where that can't be told. Raises ConfigError."""
+    """The stamp of a view that is as new as its sources, None where it is not, or where that can't be decided. Raises ConfigError."""
     if config.view(view).function is not None:  # what it calls is written elsewhere
         return None
     try:

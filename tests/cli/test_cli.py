@@ -106,7 +106,7 @@ def test_backfill_shows_its_steps_and_show_reads_them(run: Any, lake: TestLake) 
     assert "step 1: v at a@2: incremental" in made.stderr
     again = run("backfill", "v", "--since", "a=0", "--step", "2", "--publish")
     assert again.stdout.count("there") == 3
-    assert "the view holds the same rows" in again.stdout
+    assert "the stored rows are the same" in again.stdout
     shown = run("show", "v", "--at", "a=2", "--json")
     assert [row["id"] for row in json.loads(shown.stdout)] == [2, 3]
     assert run("show", "v", "--at", "a=1").exit_code == 2

@@ -128,7 +128,7 @@ def test_the_command_warns_of_what_will_be_gone_soon(lake_of_two: TestLake, tmp_
     assert run().exit_code == 2
     found = run("--all", "--dry-run")
     assert found.exit_code == 0
-    assert "b: the changes since version 1 can be gone already, and view v has still to read them" in found.stderr
+    assert "b: the changes since version 1 may no longer be readable, and view v has still to read them" in found.stderr
     answer = json.loads(run("v", "--dry-run", "--json").stdout)
     assert [t["table"] for t in answer["tables"]] == ["v", "a"]
     assert len(answer["warnings"]) == 1
