@@ -177,7 +177,7 @@ def test_the_history_of_the_view_itself_can_be_read_too(past: TestLake) -> None:
     assert multiset(past.open.read("v", at={"l": 3})) == truth(past, {"l": 3, "r": 2})
     with pytest.raises(TargetError, match=r"never published at l@1.*Nearest: l@2, r@2.*lakejoin backfill v --since l=1"):
         past.open.read("v", at={"l": 1})
-    with pytest.raises(ConfigError, match="does not answer for versions of 'nope'"):
+    with pytest.raises(ConfigError, match="is not built from 'nope'"):
         past.open.read("v", at={"nope": 2})
     for file in old:
         file.unlink(missing_ok=True)

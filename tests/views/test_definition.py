@@ -390,7 +390,7 @@ def test_a_patch_release_of_spark_is_no_other_definition(simple: TestLake) -> No
 
 
 def test_a_patch_release_of_spark_is_no_other_definition() -> None:
-    older = {"query": "q", "spark": "4.2.0"}  # as releases before 0.2 stamped it
+    older = {"query": "q", "spark": "4.2.0"}  # as earlier versions of Lakejoin stamped it
     assert differing(older, {"query": "q", "spark": "4.2"}) == []
     assert differing(older, {"query": "q", "spark": "4.2.1"}) == []
     assert differing(older, {"query": "q", "spark": "4.3"}) == ["spark"]
