@@ -38,9 +38,12 @@ _CLASS, _ROWS, _OTHER, _PADDED = "_class", "_rows", "_other", "_padded"
 
 @dataclass(frozen=True)
 class Sides:
-    """What is compared, frames of the same columns: the real-time table's rows, the strong view's and the truth at the real-time snapshot
-    (None: the strong view's rows are it). `key`: columns; `null_extended`: those that an outer join leaves empty together; `was`: rows that the
-    strong view has held before, None where that can't be read."""
+    """The frames that are compared, all with the same columns: rows of the real-time table, of the strong view, and the truth.
+
+    `truth`: the query's rows at the snapshot of the real-time table, None where the strong view's rows are the truth; `key`: columns;
+    `null_extended`: the columns that an outer join null-extends together; `was`: rows that the strong view had before, None where
+    these can't be read.
+    """
 
     held: DataFrame
     strong: DataFrame

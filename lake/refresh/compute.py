@@ -82,7 +82,13 @@ class Computation:
         Many changes of one table seldom add up in the view: where these do not, they need not be consolidated.
         """
         definition = self.definition
-        if definition.key is not None and self.gate is None and self.reading.frames.many and not self.reading.budget.reasons and self._one_moved():
+        if (
+            definition.key is not None
+            and self.gate is None
+            and self.reading.frames.many
+            and not self.reading.budget.reasons
+            and self._one_moved()
+        ):
             kept = self.reading.frames.keep_rows(frame)
             named = replace(kept, frame=in_names(definition, kept.frame))
             edits = keyed_apart(definition, named, self.reading)

@@ -128,7 +128,6 @@ def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: R
     own = [F.coalesce(F.col(quoted(k)), F.col(held[k])).alias(held[k]) for k in keys]
     differing = paired.where(F.col(_ADDED).isNull() | F.col(POSITION).isNull() | ~same_row)
     kept, seen = reading.frames.keep_observed(differing.select(*new.columns, *own, FILE, POSITION))
-    if seen["paired"] != (*seen.get("new", (0,)), *seen.get("old", (0,))):
     # Spark reports no metric for a side that was optimised away because it has no rows
     if seen.get("paired", (0, 0)) != (*seen.get("new", (0,)), *seen.get("old", (0,))):
         return None

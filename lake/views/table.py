@@ -190,7 +190,9 @@ def _path_properties(table: Table) -> dict[str, str]:
 def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition) -> None:
     """Create the empty table. The first publish writes its rows and the stamp. Raises TargetError."""
     if "`" in (table.path or ""):  # Delta's table builder pastes the path between backticks without doubling those in it
-        raise TargetError(f"The table of view {table} can't be created: its path has a backtick, which Delta can't quote. Set another target.")
+        raise TargetError(
+            f"The table of view {table} can't be created: its path has a backtick, which Delta can't quote. Set another target."
+        )
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.location(table.path) if table.path is not None else builder.tableName(str(table.name))
     builder = builder.addColumns(schema(definition))
