@@ -283,6 +283,11 @@ class Config(_Strict):
     """The source tables by name; see the settings of a table below."""
     views: dict[str, ViewConfig] = Field(default_factory=dict)
     """The views by name; see the settings of a view below."""
+    functions: dict[str, str] = Field(default_factory=dict)
+    """The version of a function that queries call and that is not Spark's own, by its name, for example `{plus: v2}`.
+    Lakejoin notices by itself if the code of a Python function changes; declare a version for functions whose code it
+    cannot read, or whose changes do not change results. Change the version if the results change: the views that call
+    the function then have to be rebuilt."""
     samples: Literal["off", "keys", "rows"] = "keys"
     """How much of a row any output may show: nothing (`off`), the key columns (`keys`) or all columns (`rows`)."""
     quality: QualityConfig = QualityConfig()

@@ -10,6 +10,8 @@ from lake.core.snapshots import Interval, Snapshot
 from lake.core.stamp import Stamp
 from lake.errors import DefinitionChangedError, SourceError
 
+FUNCTION = "function "
+"""How the name of a fingerprint's part starts that is the version of a user's function."""
 Mode = Literal["none", "build", "copy", "incremental", "recompute"]
 
 
@@ -80,7 +82,7 @@ def check_fingerprint(view: str, old: Mapping[str, str], new: Mapping[str, str])
     if not others:
         return
     hashed = ("query", "columns", "function")
-    shown = [f"the {n}" if n in hashed else f"{n} was {old.get(n, '')!r}, now {new.get(n, '')!r}" for n in others]
+    shown = [f"the {n}" if n in hashed or n.startswith(FUNCTION) else f"{n} was {old.get(n, '')!r}, now {new.get(n, '')!r}" for n in others]
     same = "text" in old and old["text"] == new.get("text") and "query" in others
     cause = " (it is written as it was: the schema of a source changed)" if same else ""
     raise DefinitionChangedError(

@@ -19,6 +19,7 @@ from lake.catalyst.inspection import NOW, Inspection, inspected
 from lake.catalyst.keys import Carrying, Key, carrying, tie_free
 from lake.catalyst.nodes import Expression
 from lake.catalyst.null_extension import null_extended
+from lake.catalyst.user_functions import user_functions
 from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
 from lake.config.view_sources import query_text
 from lake.delta.file_changes import FEED_COLUMNS
@@ -30,6 +31,7 @@ from lake.relations.tree import build
 from lake.spark.failures import SPARK_ERRORS, innermost
 from lake.spark.session import settings
 from lake.views.fingerprint import fingerprint
+from lake.views.function_versions import function_versions
 from lake.views.query import view_frame
 
 
@@ -119,6 +121,7 @@ def _defined(
     sources = _sources(name, found, list(schemas))
     columns = _columns(name, catalyst.schema_of(plan), catalyst.output_ids(optimised))
     normal = catalyst.normal_form(plan)
+    functions = function_versions(name, user_functions(plan, catalyst), config.functions)
     primary_keys = {t: keys[t] for t in sources}
     _check_primary_keys(primary_keys, schemas)
     catalyst.mark_sessions(plan, optimised)
@@ -141,7 +144,7 @@ def _defined(
         key=carried.key,
         scope=scope(relation, catalyst) if relation.order_dependent and operator is None and storable else (),
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
-        fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys),
+        fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys, functions),
         null_extended=tuple(tuple(c.name for c in columns if c.attribute in group) for group in null_extended(tree, catalyst)),
     )
 

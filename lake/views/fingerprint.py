@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from lake.config.models import Config
+from lake.core.plan import FUNCTION
 from lake.spark.session import WRITTEN
 from lake.spark.session_digest import digest, text_of
-from lake.views.user_functions import load_function
 
 _SETTINGS = (
     "spark.sql.session.timeZone",
@@ -29,19 +28,21 @@ def fingerprint(
     normal: str,
     columns: Sequence[str],
     primary_keys: Mapping[str, Sequence[str]],
+    functions: Mapping[str, str],
 ) -> dict[str, str]:
     """What rows of the view depend on besides its sources: name → value, the long ones hashed.
 
-    `normal`: the query in normal form; `columns`: name and type of each. `text`, what is written of all that, is no part of what the rows
-    depend on: it says that the rest need not be asked for (lake/views/up_to_date.py).
+    `normal`: the query in normal form; `columns`: name and type of each; `functions`: the version of each function that a user wrote.
+    `text`, a digest of what is written of all that, is no part of what the rows depend on: while it stays the same, the rest need not
+    be computed (lake/views/up_to_date.py).
     """
     settings = config.view(view)
     parts = {"query": digest(normal), "columns": digest("\n".join(columns)), "spark": _minor(spark.version)}
     parts["keys"] = "; ".join(f"{t}({', '.join(k)})" for t, k in sorted(primary_keys.items()) if k)
     parts |= {key: str(spark.conf.get(key)) for key in _SETTINGS}
-    if settings.function is not None:
-        parts["function"] = digest(inspect.getsource(load_function(settings, config)))
-    elif (session := spark.conf.get(WRITTEN, None)) is not None:  # what a function calls is written elsewhere
+    parts |= {f"{FUNCTION}{name}": version for name, version in functions.items()}
+    written = settings.function is None and not functions  # what a function does is written elsewhere
+    if written and (session := spark.conf.get(WRITTEN, None)) is not None:
         parts["text"] = text_of(view, config, list(primary_keys), session)
     legacy = {k: v for k, v in spark.conf.getAll.items() if k.startswith("spark.sql.legacy.")}
     return parts | legacy

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lake.catalyst.user_functions import registered_functions
 from lake.config.models import Config, RealtimeConfig
 from lake.core.kinds import PathKind
 from lake.core.phases import phase
@@ -35,11 +36,14 @@ from lake.views.user_functions import load_function
 
 @dataclass
 class OpenView:
-    """The state of a view between calls: a session of its own, a lock, the names in its query, and the
-    definition last analysed, with the inputs' schemas and keys that it was analysed over."""
+    """The state of a view between calls: a session of its own with the caller's functions, a lock, the names in its query, and the
+    definition last analysed, with the inputs' schemas and keys that it was analysed over. `users`: how often the lock's owner has
+    opened it."""
 
     spark: SparkSession
+    functions: str
     lock: Any = field(default_factory=threading.RLock)
+    users: int = 0
     cache: Cache | None = None
     names: list[str] | None = None
     seen: object = None
@@ -143,12 +147,27 @@ class OpenViews:
         """The stamp of a view whose refresh is a no-op, where that can be found out without a JVM and none runs yet; else None."""
         return unchanged(self.config, view) if self._spark is None and self.path.kind == "strong" else None
 
-    def opened(self, view: str) -> AbstractContextManager[OpenView]:
+    @contextmanager
+    def opened(self, view: str) -> Iterator[OpenView]:
+        """A view's state under its lock, in a session with the functions that the caller's session has now.
+
+        The view's session is the thread's own meanwhile, for Delta asks the thread (a new one has none).
+        """
         self.config.view(view)
+        functions = registered_functions(self.spark)
         with self._lock:
             if view not in self._views:
-                self._views[view] = OpenView(own_session(self.spark))
-        return _locked(self._views[view])
+                self._views[view] = OpenView(own_session(self.spark), functions)
+        state = self._views[view]
+        with state.lock:
+            if state.functions != functions and not state.users:
+                state.spark, state.functions, state.definition = own_session(self.spark), functions, None
+            state.users += 1
+            try:
+                with active_session(state.spark):
+                    yield state
+            finally:
+                state.users -= 1
 
     def prepare(self, view: str, state: OpenView, until: Until | Chooser = None) -> tuple[Definition, Inputs]:
         """Capture the newest version of each table that the view may read, once, and analyse the view if a schema is new."""
@@ -222,10 +241,3 @@ class OpenViews:
             check_same(self.path.input(t), heads[t], version)
         pins = {t: pin_at(head, t, stamp.snapshot[t]) if t in stamp.snapshot else head for t, head in heads.items()}
         return {t: visible(pinned.rows()) for t, pinned in pins.items()}
-
-
-@contextmanager
-def _locked(state: OpenView) -> Iterator[OpenView]:
-    """A view's state under its lock; its session is the thread's own meanwhile, for Delta asks the thread (a new one has none)."""
-    with state.lock, active_session(state.spark):
-        yield state

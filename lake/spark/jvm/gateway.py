@@ -61,6 +61,11 @@ class Jvm:
         return self.own("Normal")
 
     @cached_property
+    def own_functions(self) -> Java:
+        """Functions of users."""
+        return self.own("Functions")
+
+    @cached_property
     def own_vectors(self) -> Java:
         """Deletion vectors."""
         return self.own("Vectors")
