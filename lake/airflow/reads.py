@@ -26,10 +26,10 @@ def reads(name: str, config: Config) -> Reads:
     others = [n for n in [*config.tables, *config.views] if n != name]
     if view.function is not None:
         parameters = _parameters(view.function, config.directory)
-        return Reads(tuple(n for n in others if n in (config.tables if parameters is None else parameters)))
+        return Reads(tuple(n for n in others if (n in config.tables if parameters is None else {n, n.replace(".", "_")} & {*parameters})))
     text = query_text(view, config)
     words = {word.lower() for word in re.findall(r"\w+", text)}
-    found = Reads(tuple(n for n in others if n.lower() in words))
+    found = Reads(tuple(n for n in others if n.lower().rpartition(".")[2] in words))
     if not any(n in config.views for n in found.names):
         return found  # a table too many only starts a refresh that has nothing to do
     relations = _relations(text)
@@ -46,7 +46,8 @@ def _relations(text: str) -> set[str] | None:
         scopes = traverse_scope(sqlglot.parse_one(one_query(text), dialect="spark"))
     except sqlglot.errors.SqlglotError:
         return None
-    return {source.name.lower() for scope in scopes for source in scope.sources.values() if isinstance(source, exp.Table)}
+    tables = [source for scope in scopes for source in scope.sources.values() if isinstance(source, exp.Table)]
+    return {".".join(part.name for part in table.parts).lower() for table in tables}
 
 
 def _parameters(function: str, directory: Path) -> list[str] | None:

@@ -66,21 +66,21 @@ class Catalyst(NormalForms):
         return frame._jdf.queryExecution().optimizedPlan()
 
     def relation_names(self, plan: Java) -> set[str]:
-        """The one-part names of relations in a parsed plan, without those that stand for a CTE there."""
+        """The names of relations in a parsed plan (with their schema, if given), without those that stand for a CTE there."""
         return set(self._free_names(plan, frozenset()))
 
     def _free_names(self, java: Java, ctes: frozenset[str]) -> Iterator[str]:
         kind = str(java.getClass().getSimpleName())
         if kind == "UnresolvedRelation":
             names = [str(name) for name in self.list(java.multipartIdentifier())]
-            if len(names) == 1 and names[0].lower() not in ctes:
-                yield names[0]
+            if len(names) > 1 or names[0].lower() not in ctes:
+                yield ".".join(names)
             return
         if kind == "UnresolvedWith":
             for cte in self.list(java.cteRelations()):
                 yield from self._free_names(cte._2(), ctes)  # a CTE is not known in itself, but after itself
                 ctes |= {str(cte._1()).lower()}
-        below = self.list(java.children())
+        below = [java.relation()] if kind == "RelationTimeTravel" else self.list(java.children())
         if self.is_a(java, QUERY_PLAN):
             below += self.list(java.expressions())
         elif self.is_a(java, PLAN_EXPRESSION):

@@ -25,7 +25,8 @@ PAGES = "docs/runs"
 """The folder, beside the results of checks, of the pages of each run of checks."""
 FORGOTTEN_AFTER = timedelta(days=30)
 """How long it is kept what came of a scheduled run, or of a run of checks."""
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
+"""The name of a table or view, which may have a schema (and for a table a catalog): orders, silver.orders, main.silver.orders."""
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -313,7 +314,11 @@ class Config(_Strict):
     def _names(self) -> Config:
         for name in [*self.tables, *self.views]:
             if not _NAME.fullmatch(name):
-                raise ValueError(f"the name {name!r} is no SQL identifier (letters, digits and _, not starting with a digit)")
+                raise ValueError(
+                    f"the name {name!r} is no SQL identifier (letters, digits and _, not starting with a digit; a schema with a dot)"
+                )
+            if name in self.views and name.count(".") > 1:
+                raise ValueError(f"the name {name!r} of a view has more parts than schema.view")
             if name.startswith(HIDDEN_PREFIX):
                 raise ValueError(f"the name {name!r} starts with the reserved prefix {HIDDEN_PREFIX!r}")
             for suffix in filter(name.endswith, filter(None, SUFFIXES.values())):
@@ -342,8 +347,11 @@ class Config(_Strict):
 
     def view_name(self, view: str) -> str | None:
         """The view table's name in the catalog, None where the target is a path."""
+        if not self._target_is_schema:
+            return None
+        schema = str(self.target).rpartition(".")[0] if "." in view else self.target  # a view's own schema replaces that of the target
         # Spark's own catalog goes without saying: parts of Delta take no third part before the name
-        return f"{self.target}.{view}".removeprefix("spark_catalog.") if self._target_is_schema else None
+        return f"{schema}.{view}".removeprefix("spark_catalog.")
 
     @property
     def runs_path(self) -> str:

@@ -20,6 +20,7 @@ from lake.delta.retention import is_of_a_file_gone
 from lake.delta.tables import reason
 from lake.errors import ExpiredError, LakeError
 from lake.spark import zset
+from lake.spark.queries import query
 from lake.views.query import function_tables
 from lake.views.table import KEY, Published, visible
 from lake.views.user_functions import load_function
@@ -82,12 +83,11 @@ def from_scratch(spark: SparkSession, view: str, config: Config, tables: Mapping
     definition = config.view(view)
     if definition.function is not None:
         function = load_function(definition, config)
-        frame = function(**{t: tables[t] for t in function_tables(view, function, [*config.tables, *config.views])})
+        asked = function_tables(view, function, [*config.tables, *config.views])
+        frame = function(**{parameter: tables[table] for parameter, table in asked.items()})
         assert isinstance(frame, DataFrame)
         return frame
-    for name, frame in tables.items():
-        frame.createOrReplaceTempView(name)
-    return spark.sql(one_query(query_text(definition, config)))
+    return query(spark, one_query(query_text(definition, config)), tables)
 
 
 def unreadable(view: str, snapshot: Snapshot, error: Exception) -> Exception:

@@ -20,19 +20,21 @@ from lake.catalyst.keys import Carrying, Key, carrying, tie_free
 from lake.catalyst.nodes import Expression
 from lake.catalyst.null_extension import null_extended
 from lake.catalyst.user_functions import user_functions
-from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
+from lake.config.models import HIDDEN_PREFIX, Config
 from lake.config.view_sources import query_text
 from lake.delta.file_changes import FEED_COLUMNS
+from lake.delta.storable import storable
 from lake.errors import ConfigError, DefinitionError
 from lake.relations.base import Relation
 from lake.relations.scoped import scope
 from lake.relations.stored import stored_of
 from lake.relations.tree import build
-from lake.spark.failures import SPARK_ERRORS, innermost
+from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import settings
 from lake.views.fingerprint import fingerprint
 from lake.views.function_versions import function_versions
 from lake.views.query import view_frame
+from lake.views.refusals import refused_by_spark
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def define(
         try:
             return _defined(Catalyst(spark), name, config, schemas, keys)
         except SPARK_ERRORS as error:
-            raise _worded(name, config.view(name), config, error) from error
+            raise refused_by_spark(name, config, error) from error
 
 
 def _defined(
@@ -128,11 +130,11 @@ def _defined(
     tree = tie_free(catalyst.tree(optimised), catalyst, primary_keys)
     carried = carrying(stored(tree, catalyst), catalyst, primary_keys)
     hidden = _hidden(carried, columns, catalyst.schema_of(carried.node.spine[0]))
-    storable = not any(_unstorable(column.data_type) for column in hidden)
-    if not storable:  # what tells its rows apart has no place in its table
+    keyed = all(storable(column.data_type) for column in hidden)
+    if not keyed:  # what tells its rows apart has no place in its table
         carried, hidden = Carrying(tree, None), ()
     relation = build(carried.node, catalyst)
-    operator = stored_of(relation) if storable else None
+    operator = stored_of(relation) if keyed else None
     shape = [f"{c.name} {c.data_type.simpleString()}" for c in (*columns, *hidden)]
     return Definition(
         view=name,
@@ -142,7 +144,7 @@ def _defined(
         columns=columns,
         hidden=hidden,
         key=carried.key,
-        scope=scope(relation, catalyst) if relation.order_dependent and operator is None and storable else (),
+        scope=scope(relation, catalyst) if relation.order_dependent and operator is None and keyed else (),
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
         fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys, functions),
         null_extended=tuple(tuple(c.name for c in columns if c.attribute in group) for group in null_extended(tree, catalyst)),
@@ -187,26 +189,12 @@ def _columns(name: str, schema: T.StructType, ids: Sequence[int]) -> tuple[Outpu
             raise DefinitionError(
                 f"The query of view {name!r} returns a column named {field.name!r}, which is reserved. Rename it with AS."
             )
-        if _unstorable(field.dataType):
+        if not storable(field.dataType):
             raise DefinitionError(
                 f"Column {field.name!r} of view {name!r} has type {field.dataType.simpleString()}, which Delta can't store. CAST it."
             )
         seen.add(field.name.lower())
     return tuple(OutputColumn(f.name, f.dataType, i) for f, i in zip(schema.fields, ids, strict=True))
-
-
-def _unstorable(data_type: T.DataType) -> bool:
-    match data_type:
-        case T.ArrayType():
-            return _unstorable(data_type.elementType)
-        case T.MapType():
-            return _unstorable(data_type.keyType) or _unstorable(data_type.valueType)
-        case T.StringType():
-            return data_type.collation != "UTF8_BINARY"  # Delta keeps no collations
-        case T.StructType():
-            return any(_unstorable(f.dataType) for f in data_type.fields)
-        case _:
-            return isinstance(data_type, T.NullType | T.CalendarIntervalType | T.DayTimeIntervalType | T.YearMonthIntervalType)
 
 
 def _hidden(carried: Carrying, columns: Sequence[OutputColumn], schema: T.StructType) -> tuple[OutputColumn, ...]:
@@ -224,14 +212,3 @@ def _check_primary_keys(primary_keys: Mapping[str, Sequence[str]], schemas: Mapp
                 raise ConfigError(
                     f"`tables.{table}.primary_key`: {table} has no column {column!r}. It has: {', '.join(schemas[table].names)}."
                 )
-
-
-def _worded(name: str, view: ViewConfig, config: Config, error: Exception) -> DefinitionError:
-    text = innermost(error)  # over placeholders: there are no rows to quote
-    if "LAKEJOIN_PLACEHOLDER" in str(error):
-        text = (
-            "it asks for rows while it is being defined (count, collect, show, a pivot without its values): "
-            "a view's function may only build a DataFrame"
-        )
-    where = f" ({view.query_file})" if view.query_file else f" ({view.function})" if view.function else ""
-    return DefinitionError(f"The query of view {name!r}{where} can't be used: {text}.")

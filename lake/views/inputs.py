@@ -136,6 +136,9 @@ def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str]
                 )
             at = bases[name]
         pins[name] = head if at is None else pin_at(head, name, at)
+    for name, pinned in pins.items():
+        if not pinned.schema.fields:
+            raise SourceError(f"The table {tables[name]} has no columns yet. Create it with columns before a view reads it.")
     return Inputs(tables, pins, frozenset(parents), bases)
 
 

@@ -13,6 +13,7 @@ from lake.config.models import Config, ViewConfig
 from lake.config.view_sources import one_query, query_text
 from lake.errors import DefinitionError
 from lake.spark.failures import SPARK_ERRORS
+from lake.spark.queries import place, whole_names
 from lake.views.user_functions import load_function
 
 
@@ -21,7 +22,7 @@ def named(spark: SparkSession, name: str, config: Config) -> list[str]:
     view = config.view(name)
     known = [n for n in [*config.tables, *config.views] if n != name or view.function is None]
     if view.function is not None:
-        return function_tables(name, load_function(view, config), known)
+        return list(function_tables(name, load_function(view, config), known).values())
     catalyst = Catalyst(spark)
     try:
         words = {n.lower() for n in catalyst.relation_names(catalyst.parse(one_query(query_text(view, config))))}
@@ -33,11 +34,10 @@ def named(spark: SparkSession, name: str, config: Config) -> list[str]:
 def view_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config, tables: Mapping[str, DataFrame]) -> DataFrame:
     """The view's query over frames of its tables: its SQL, or what its function returns."""
     if view.function is None:
-        for table, frame in tables.items():
-            frame.createOrReplaceTempView(table)
+        place(tables)
         return _query_frame(catalyst, name, view, config)
     function = load_function(view, config)
-    frame = function(**{t: tables[t] for t in function_tables(name, function, list(tables))})
+    frame = function(**{parameter: tables[table] for parameter, table in function_tables(name, function, list(tables)).items()})
     if not isinstance(frame, DataFrame):
         raise DefinitionError(f"The function of view {name!r} must return a DataFrame, it returned {type(frame).__name__}.")
     return frame
@@ -46,18 +46,23 @@ def view_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config, 
 def _query_frame(catalyst: Catalyst, name: str, view: ViewConfig, config: Config) -> DataFrame:
     """The view's SQL over the session's temp views named as the tables."""
     try:
-        return catalyst.frame(catalyst.parse(one_query(query_text(view, config))))
+        plan = catalyst.parse(one_query(query_text(view, config)))
+        return catalyst.frame(whole_names(catalyst.spark, plan, [*config.tables, *config.views]))
     except ValueError as error:
         raise DefinitionError(f"The query of view {name!r} must be one SELECT, found {error}.") from error
 
 
-def function_tables(name: str, function: Any, tables: Sequence[str]) -> list[str]:
-    """The tables that a view's function asks for: its parameters. Raises DefinitionError for one that is not declared."""
+def function_tables(name: str, function: Any, tables: Sequence[str]) -> dict[str, str]:
+    """Parameter → table, of all tables that a view's function asks for; silver_accounts asks for silver.accounts.
+
+    Raises DefinitionError for one that is not declared.
+    """
     parameters = list(inspect.signature(function).parameters)
-    unknown = [p for p in parameters if p not in tables]
+    named = {table.replace(".", "_"): table for table in tables} | {table: table for table in tables}
+    unknown = [p for p in parameters if p not in named]
     if unknown:
         raise DefinitionError(
             f"The function of view {name!r} has the parameter {unknown[0]!r}, which is no table and no view. "
             f"There are: {', '.join(sorted(tables))}."
         )
-    return parameters
+    return {parameter: named[parameter] for parameter in parameters}

@@ -46,6 +46,12 @@ REFUSED = {
     "SELECT NULL AS n FROM a": r"type void.*CAST",
     "SELECT s COLLATE UTF8_LCASE AS c FROM a": r"collate UTF8_LCASE.*CAST",
     "SELECT make_interval(1) AS i FROM a": r"type interval",
+    "SELECT TIME'01:02:03' AS t FROM a": r"type time.*CAST",
+    "SELECT struct(ST_GeogFromWKB(X'0101000000000000000000F03F0000000000000040') AS g) AS s FROM a": r"type struct<g:geography.*CAST",
+    "SELECT id FROM aa": r"it reads aa, which is no table of lakejoin\.yml; did you mean a\?",
+    "SELECT id FROM a WHERE id IN (SELECT id FROM other.elsewhere)": r"elsewhere, which.*declare it under `tables:` \(declared: a, v\)",
+    "SELECT id FROM a VERSION AS OF 0": r"it reads a at a version or time of its own \(AS OF\).*remove it",
+    "SELECT id FROM a TIMESTAMP AS OF '2020-01-01'": r"AS OF",
 }
 
 
@@ -104,12 +110,12 @@ def test_another_column_in_the_same_place_is_another_query(lake: TestLake, query
     lake.table("a", "SELECT * FROM VALUES (1, 'x', 10, 11), (2, 'y', 20, 21) t(id, s, v, w)")
     lake.view("q", query.format("v"))
     prepared = lake.open
-    of_v = prepared._fingerprint("q")["query"]
+    of_v = prepared.fingerprint_of("q")["query"]
     lake.view("q", query.format("w"))
-    of_w = lake.open._fingerprint("q")["query"]
+    of_w = lake.open.fingerprint_of("q")["query"]
     assert of_v != of_w
     lake.sql("ALTER TABLE {a} ADD COLUMN more int")
-    assert lake.open._fingerprint("q")["query"] == of_w
+    assert lake.open.fingerprint_of("q")["query"] == of_w
 
 
 @pytest.mark.slow
@@ -406,3 +412,11 @@ def test_a_view_built_with_another_patch_release_of_spark_is_refreshed(simple: T
     simple.sql("INSERT INTO {a} VALUES (3, 'x', 30)")
     assert simple.refresh("v").mode == "incremental"
     simple.assert_exact("v")
+
+
+def test_a_source_without_columns_is_refused(simple: TestLake) -> None:
+    simple.spark.sql(f"CREATE TABLE delta.`{simple.path('empty')}` USING delta")
+    simple.tables["empty"] = {"path": "empty"}
+    simple.view("v", "SELECT * FROM empty")
+    with pytest.raises(SourceError, match=r"empty \(.*\) has no columns yet"):
+        simple.refresh("v")

@@ -66,6 +66,11 @@ class Jvm:
         return self.own("Functions")
 
     @cached_property
+    def own_names(self) -> Java:
+        """Relations with a schema in their names."""
+        return self.own("Names")
+
+    @cached_property
     def own_vectors(self) -> Java:
         """Deletion vectors."""
         return self.own("Vectors")
