@@ -190,7 +190,9 @@ def _kept(table: Table) -> dict[str, str]:
 def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition) -> None:
     """Make the empty table. Its rows, and the stamp, come with the first publish. Raises TargetError."""
     if "`" in (table.path or ""):  # Delta's table builder pastes the path between backticks without doubling those in it
-        raise TargetError(f"The table of view {table} can't be created: Delta can't create a table whose path has a backtick. Set another target.")
+        raise TargetError(
+            f"The table of view {table} can't be created: Delta can't create a table whose path has a backtick. Set another target."
+        )
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.location(table.path) if table.path is not None else builder.tableName(str(table.name))
     builder = builder.addColumns(schema(definition))

@@ -21,7 +21,7 @@ def test_a_view_in_a_folder_that_delta_can_not_create_is_refused(spark: SparkSes
     lake.others = {"target": str(tmp_path / "a`b")}
     lake.table("t", "SELECT 1 AS id", key=["id"])
     lake.view("v", "SELECT id FROM t")
-    with pytest.raises(TargetError, match="path has a backtick. Set another target"):
+    with pytest.raises(TargetError, match=r"path has a backtick\. Set another target"):
         lake.open.refresh("v")
 
 
