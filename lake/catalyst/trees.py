@@ -21,7 +21,7 @@ class Trees(Expressions):
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark)
         plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        self._project_class, self._aggregate = plans.Project, plans.Aggregate
+        self._project_class, self._aggregate, self._window = plans.Project, plans.Aggregate, plans.Window
         self._sources: dict[int, str] = {}  # placeholders, by the id of their RDD
 
     def tree(self, plan: Java) -> Node:
@@ -78,8 +78,7 @@ class Trees(Expressions):
             function, spec = alias.child().windowFunction(), alias.child().windowSpec()
             again = expressions.WindowSpecDefinition(spec.partitionSpec(), self.seq(by), spec.frameSpecification())
             named.append(alias.withNewChildren(self.seq([expressions.WindowExpression(function, again)])))
-        plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        ordered = plans.Window(self.seq(named), window.partitionSpec(), self.seq(by), child, window.hint())
+        ordered = self._window(self.seq(named), window.partitionSpec(), self.seq(by), child, window.hint())
         return self._project(self.list(window.output()), ordered)
 
     def _ascending(self, expression: Java) -> Java:
@@ -110,6 +109,10 @@ class Trees(Expressions):
         """An aggregate of the same groups with other output columns."""
         plan = self._aggregate(node.plan.groupingExpressions(), self.seq(outputs), node.plan.child(), node.plan.hint())
         return replace(node, spine=(plan,), output=self.attributes(plan.output()))
+
+    def window(self, window: Java, named: Sequence[Java]) -> Java:
+        """A window of the same partitions and order with other expressions."""
+        return self._window(self.seq(named), window.partitionSpec(), window.orderSpec(), window.child(), window.hint())
 
     def projection(self, outputs: Sequence[Java], child: Node) -> Node:
         """A Project over a node."""
