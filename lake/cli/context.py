@@ -159,12 +159,14 @@ def with_progress(steps: Callable[[Callable[[str], None]], Iterator[Any]]) -> It
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file completely or not at all. Raises ConfigError if it can't be written."""
+    """Write a file completely or not at all, also if the machine stops meanwhile. Raises ConfigError if it can't be written."""
     try:
         # a new file of a name that nobody can foresee: one that exists could be a link to another file
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=f".{file.name}.", delete=False) as part:
             try:
                 part.write(text)
+                part.flush()
+                os.fsync(part.fileno())
                 part.close()
                 Path(part.name).chmod(0o666 & ~_umask())
                 Path(part.name).replace(file)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lake.core.snapshots import Snapshot
@@ -22,6 +20,7 @@ from lake.delta.schema_history import redefined
 from lake.delta.tables import Table, expired
 from lake.errors import ExpiredError
 from lake.spark import zset
+from lake.spark.failures import CALL_ERRORS
 from lake.spark.key_ranges import Ranges
 
 _ONE_TASK = 4 << 20
@@ -63,7 +62,7 @@ class PinnedSources:
                 return changes
             one = self.moved(source) <= _ONE_TASK
             return zset.consolidate(changes.coalesce(1) if one else changes)
-        except (PySparkException, Py4JJavaError) as error:
+        except CALL_ERRORS as error:
             raise self._expired(source, error) from error
 
     def raw(self, source: str) -> bool:
@@ -107,7 +106,7 @@ class PinnedSources:
         if source not in self._moved:
             try:
                 self._moved[source] = moved(pinned, self.since[source])
-            except (PySparkException, Py4JJavaError) as error:
+            except CALL_ERRORS as error:
                 raise self._expired(source, error) from error
         return self._moved[source]
 

@@ -25,8 +25,8 @@ from lake.errors import InternalError, KeyViolationError
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.spark import zset
-from lake.spark.jvm.gateway import values_of
 from lake.spark.key_ranges import Ranges, equality, of_frame
+from lake.spark.local_rows import values_of
 from lake.views.definition import Definition
 from lake.views.table import schema
 

@@ -1,6 +1,7 @@
 """Failures of Spark, Delta Lake and py4j: which exceptions they are, what caused them, and the `LakeError` that reports them.
 
-Every exception that leaves the public API is a `LakeError`. Rooms that need to catch a failure of Spark catch `SPARK_ERRORS`.
+Every exception that leaves the public API is a `LakeError`. Rooms that need to catch a failure of Spark catch `SPARK_ERRORS`, or
+`CALL_ERRORS` where they draw a conclusion about the table that was read.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from lake.errors import (
     QueryError,
 )
 
+CALL_ERRORS = (PySparkException, Py4JJavaError)
+"""What a call of Spark or Delta Lake raises if it fails inside the JVM: Java exceptions, whether PySpark converts them or not."""
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
-"""What a call of Spark or Delta Lake raises: converted Java exceptions, those that PySpark does not convert, and a lost JVM."""
+"""The same and a lost JVM, which says nothing about the table or the query of the call."""
 
 _OF_ROWS = re.compile(r"\[([A-Z][A-Z0-9_.]*)\](?:(?!SQLSTATE).)*SQLSTATE: (?:22|38|39|P0)", re.DOTALL)
 """Spark's name for what went wrong with values (a division by zero, an overflow, a cast), in a function, or was raised by the query."""
@@ -57,6 +60,12 @@ def of_rows(error: Exception) -> str:
     """Spark's name for what went wrong with the values of some rows; empty where the failure has another cause."""
     found = None if "LAKEJOIN_INTERNAL" in str(error) else _OF_ROWS.search(str(error))
     return found[1] if found else ""
+
+
+def java_class(error: BaseException) -> str:
+    """The full name of the Java exception of a failure; empty if there is none."""
+    java: Any = _java(error)
+    return "" if java is None else str(java.getClass().getName())
 
 
 def passing(error: Exception) -> bool:
@@ -125,7 +134,7 @@ def safely(shown: Callable[[], Samples]) -> Samples:
 
 def _messages(error: BaseException) -> Iterator[str]:
     """What the exception and its Java causes say, the outermost first; their class names where they say nothing."""
-    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    java: Any = _java(error)
     if java is None:
         yield "" if isinstance(error, Py4JJavaError) else str(error)
         return
@@ -139,6 +148,10 @@ def _messages(error: BaseException) -> Iterator[str]:
     except SPARK_ERRORS:  # the JVM ended meanwhile
         if not isinstance(error, Py4JJavaError):
             yield str(error)
+
+
+def _java(error: BaseException) -> Any:
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
 def _java_text(name: str, message: str) -> str:

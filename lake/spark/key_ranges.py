@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lake.spark.jvm.gateway import values_of
+from lake.spark.local_rows import values_of
 
 MOST_RANGES = 8
 """More ranges would prune better, but each is evaluated against every file's statistics."""

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lake.core.phases import PHASES, Phases
 from lake.core.results import Phase, Profile
+from lake.spark.failures import CALL_ERRORS, java_class
 from lake.spark.jvm.gateway import Java, jvm_of
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ def stage_of(store: Java, number: int) -> Java | None:
     """What is known of a stage; of one that was skipped Spark may know nothing any more."""
     try:
         return store.lastStageAttempt(number)
-    except Py4JJavaError as error:
-        if "NoSuchElementException" not in str(error.java_exception.getClass().getName()):
+    except CALL_ERRORS as error:
+        if "NoSuchElementException" not in java_class(error):
             raise
         return None

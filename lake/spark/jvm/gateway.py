@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaPackage
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 Java = Any  # an object that lives in the JVM
 _MOST_AT_ONCE = 10
@@ -95,16 +94,6 @@ def jvm_of(spark: SparkSession) -> Any:
         _jvms[names] = Jvm(names)
         _jvms[names].own("Answers").hasten(spark.sparkContext._gateway.java_gateway_server)  # type: ignore[union-attr]
     return _jvms[names]
-
-
-def values_of(frame: DataFrame) -> list[list[Any]]:
-    """Few rows as Spark holds them: dates as days, timestamps as microseconds since 1970, strings that are no UTF-8 with U+FFFD in them.
-
-    Columns of numbers, strings, bytes, dates and timestamps only. Without a job where the optimiser knows the rows.
-    """
-    spark = frame.sparkSession
-    found: list[list[Any]] = pickle.loads(jvm_of(spark).own_plans.values(spark._jsparkSession, frame._jdf))
-    return found
 
 
 @contextmanager
