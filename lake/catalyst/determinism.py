@@ -8,6 +8,7 @@ Recomputing the old side could then give a row that is not stored. The old side 
 from __future__ import annotations
 
 from lake.catalyst import Catalyst
+from lake.catalyst.distinct_rewrite import of_one_row
 from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.whole_numbers import is_average
 from lake.spark.jvm.gateway import Java
@@ -91,17 +92,23 @@ def ordered_by(node: Node, catalyst: Catalyst) -> set[int]:
 def _named_first(node: Node, catalyst: Catalyst, bounded: bool) -> str:
     if node.kind == "Aggregate" and any(_collated(java) for java in catalyst.list(node.plan.groupingExpressions())):
         return "groups of strings that are equal by their collation: which of them stands for its group depends on the order of rows"
-    named = (_named_in(expression, catalyst, bounded) for plan in node.spine for expression in catalyst.list(plan.expressions()))
-    return next(filter(None, named), "")
+    census = [
+        found
+        for plan in node.spine
+        for java in catalyst.list(plan.expressions())
+        for found in catalyst.census(java, subqueries=False, leave_out=lambda kind, inner: _is_no_choice(kind, inner, node, catalyst))
+    ]
+    return next(filter(None, (_named(kind, java, bounded) for kind, java in census)), "")
+
+
+def _is_no_choice(kind: str, java: Java, node: Node, catalyst: Catalyst) -> bool:
+    """Whether it is a `first` that Spark wrote itself, over one row."""
+    return node.kind == "Aggregate" and kind == "AggregateExpression" and of_one_row(java, node, catalyst)
 
 
 def named_in(expression: Expression, catalyst: Catalyst) -> str:
     """What in an expression depends on the order of rows, in words; empty where nothing does."""
-    return _named_in(expression.java, catalyst, bounded=False)
-
-
-def _named_in(java: Java, catalyst: Catalyst, bounded: bool) -> str:
-    named = (_named(kind, inner, bounded) for kind, inner in catalyst.census(java, subqueries=False))
+    named = (_named(kind, java, bounded=False) for kind, java in catalyst.census(expression.java, subqueries=False))
     return next(filter(None, named), "")
 
 

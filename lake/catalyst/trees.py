@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -199,9 +199,11 @@ class Trees(Expressions):
         return (a, b) if apart and self.hashable(a) and self.hashable(b) else None
 
     def _conjuncts(self, condition: Java) -> list[Java]:
-        if condition.isEmpty():
-            return []
-        found, rest = [], [condition.get()]
+        return [] if condition.isEmpty() else self.conjuncts(condition.get())
+
+    def conjuncts(self, condition: Java) -> list[Java]:
+        """The conditions that all must hold for this one to hold."""
+        found, rest = [], [condition]
         while rest:
             expression = rest.pop()
             if expression.getClass().getSimpleName() == "And":
@@ -240,13 +242,19 @@ class Trees(Expressions):
         """The source whose placeholder this leaf is, if it is one."""
         return self._sources.get(plan.rdd().id()) if plan.nodeName() == "LogicalRDD" else None
 
-    def census(self, plan: Java, subqueries: bool = True) -> list[tuple[str, Java]]:
-        """(class name, object) of every plan node and expression in the plan, with those in its subqueries or without."""
+    def census(
+        self, plan: Java, subqueries: bool = True, leave_out: Callable[[str, Java], bool] = lambda *_: False
+    ) -> list[tuple[str, Java]]:
+        """(class name, object) of every plan node and expression in the plan, with those in its subqueries or without; `leave_out` says
+        which to leave out, with all that they contain."""
         found: list[tuple[str, Java]] = []
         rest = [plan]
         while rest:
             java = rest.pop()
-            found.append((str(java.getClass().getSimpleName()), java))
+            kind = str(java.getClass().getSimpleName())
+            if leave_out(kind, java):
+                continue
+            found.append((kind, java))
             rest += self.list(java.children())
             if self.is_a(java, QUERY_PLAN):
                 rest += self.list(java.expressions())

@@ -229,6 +229,15 @@ SECTIONS |= {
         "max_by": "SELECT s, max_by(id, v) AS i FROM a WHERE v IS NOT NULL GROUP BY s",
         "listagg": "SELECT s, listagg(CAST(v AS string), ',') WITHIN GROUP (ORDER BY v) AS l FROM a GROUP BY s",
         "cube_with_grouping_id": "SELECT s, id, grouping_id(s, id) AS g, count(*) AS n FROM a GROUP BY CUBE (s, id)",
+        "distincts_beside_a_sum": """SELECT s, count(DISTINCT v) AS d, count(DISTINCT id) AS e, sum(v) AS n FROM a GROUP BY s
+            HAVING count(*) > 1""",
+        "distincts_and_averages": """SELECT upper(s) AS u, count(DISTINCT v) FILTER (WHERE id > 1) AS d, sum(DISTINCT id) AS e, avg(v) AS m,
+            count(*) FILTER (WHERE v > 3) AS f FROM a GROUP BY upper(s)""",
+        "distincts_of_all_rows": "SELECT count(DISTINCT v) AS d, count(DISTINCT id) AS e, max(s) AS m FROM a",
+        "distincts_rolled_up": """SELECT s, id, count(DISTINCT v) AS d, count(DISTINCT v % 2) AS e, sum(v) AS n FROM a
+            GROUP BY ROLLUP (s, id)""",
+        "distincts_of_outer_joins": """SELECT a.s, count(DISTINCT b.w) AS d, count(DISTINCT a.v) AS e, sum(b.w) + min(a.id) AS n
+            FROM a LEFT JOIN b ON a.id = b.id GROUP BY a.s""",
         "distinct_with_filter": "SELECT s, count(DISTINCT v) FILTER (WHERE id > 1) AS d, sum(DISTINCT v) AS t FROM a GROUP BY s",
         "having_with_a_subquery": "SELECT s, sum(v) AS t FROM a GROUP BY s HAVING sum(v) > (SELECT min(w) FROM b)",
         "groups_of_structs": "SELECT named_struct('s', s, 'v', v) AS k, count(*) AS n FROM a GROUP BY named_struct('s', s, 'v', v)",
