@@ -10,7 +10,7 @@ from lake.core.snapshots import Interval, Snapshot
 from lake.core.stamp import Stamp
 from lake.errors import DefinitionChangedError, SourceError
 
-Mode = Literal["none", "build", "copy", "incremental", "recompute"]
+RefreshMode = Literal["none", "build", "copy", "incremental", "recompute"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class RefreshPlan:
     """What a refresh will do: from which snapshot to which, in which mode, and why it is not incremental if it is not."""
 
     view: str
-    mode: Mode
+    mode: RefreshMode
     since: Snapshot | None
     until: Snapshot
     reason: str = ""

@@ -276,7 +276,7 @@ class Maintenance:
 
 
 @dataclass(frozen=True)
-class Step:
+class OperatorExplanation:
     """One operator of a view's tree, as `explain` shows it."""
 
     depth: int
@@ -300,7 +300,7 @@ class Explanation:
     key: tuple[str, ...]
     incremental: bool
     reason: str
-    steps: tuple[Step, ...]
+    steps: tuple[OperatorExplanation, ...]
     sources: dict[str, str]
     scope: tuple[str, ...] = ()
     warning: str = ""

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lake.delta.actions import Commit, commit_of
 from lake.delta.pinned import Pinned
-from lake.delta.snapshot_cache import State
+from lake.delta.snapshot_cache import NewestSnapshot
 from lake.spark.jvm.gateway import Java, Scala, active, jvm_of
 
 _MOST_ACTIONS = 1_000
@@ -63,16 +63,16 @@ class Log:
 
     def head(self) -> Pinned:
         """The newest version, read from the log now."""
-        return Pinned(self, self._state().newest())
+        return Pinned(self, self._newest_snapshot().newest())
 
     def checkpoint(self, pinned: Pinned) -> None:
         """Write a checkpoint of a version, and let Delta clean up the log."""
         with active(self.jvm, self.spark._jsparkSession):
             self.java.checkpoint(pinned.snapshot, self.catalog_table())
-        self._state().forget()
+        self._newest_snapshot().forget()
 
-    def _state(self) -> State:
-        return State(self.jvm, self.scala, self.java, self.spark._jsparkSession)
+    def _newest_snapshot(self) -> NewestSnapshot:
+        return NewestSnapshot(self.jvm, self.scala, self.java, self.spark._jsparkSession)
 
     def at(self, number: int) -> Pinned:
         """An older version. Raises if the log does not reach back to it."""

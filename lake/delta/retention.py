@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 
-from lake.delta.file_changes import moved, rows_of_feed
+from lake.delta.file_changes import file_changes, rows_of_feed
 from lake.delta.pinned import Pinned
 from lake.delta.sidecar import Names, names_below
 from lake.delta.sources import by_files
@@ -46,7 +46,7 @@ def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collectio
         raise expired(table, since, until, error) from error
 
 
-def gone(pinned: Pinned) -> str:
+def missing_file(pinned: Pinned) -> str:
     """A file that this version of the table needs and that no longer exists; empty if there is none."""
     return next(iter(_lacking(pinned, names_below(pinned.log.spark, pinned.log.path)).values()), "")
 
@@ -57,7 +57,7 @@ def changes_gone(pinned: Pinned, since: int) -> str:
     if since >= until:
         return ""
     try:
-        found = moved(pinned, since)
+        found = file_changes(pinned, since)
         if by_files(pinned, found):
             names = [name for file in found.files for name in file.stored]
         else:

@@ -112,7 +112,7 @@ _threshold = _Threshold()
 
 
 @dataclass(frozen=True)
-class State:
+class NewestSnapshot:
     """Finds one table's newest version. `log`: Delta's; `spark`: the JVM's session."""
 
     jvm: Any

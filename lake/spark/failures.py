@@ -68,7 +68,7 @@ def java_class(error: BaseException) -> str:
     return "" if java is None else str(java.getClass().getName())
 
 
-def passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether trying again may help: the storage or the query failed, or another writer was first; nobody has to mend anything first."""
     if isinstance(error, ExpiredError | DefinitionError | KeyViolationError):
         return False
@@ -76,7 +76,7 @@ def passing(error: Exception) -> bool:
     return not isinstance(error, LakeError) or isinstance(error, QueryError | ConcurrencyError | EngineError) or caused
 
 
-def innermost(error: BaseException) -> str:
+def root_cause(error: BaseException) -> str:
     """The cause of a failure in one line, without stack traces and py4j's words. It may quote values of the data."""
     if isinstance(error, ConnectionError | Py4JNetworkError):
         return _JVM_ENDED
@@ -87,7 +87,7 @@ def innermost(error: BaseException) -> str:
 
 def reason(error: BaseException) -> str:
     """The cause of a failure in one line, without values of the data: of an error in the data only its name."""
-    text = innermost(error)
+    text = root_cause(error)
     condition = _CONDITION.match(text)
     if condition and any(is_of_data(message) for message in _messages(error) if condition[0] in message):
         return condition[0]
@@ -102,7 +102,7 @@ def as_lake_error(error: Exception, doing: str, shown: Samples = Samples("keys")
     """
     if isinstance(error, LakeError):
         return error
-    text = shown.text(innermost(error))
+    text = shown.text(root_cause(error))
     if not isinstance(error, SPARK_ERRORS):
         named = f"{type(error).__name__}: {text}" if str(error) else type(error).__name__
         return InternalError(f'{doing} failed unexpectedly ({named}). Please report it; "lakejoin --debug" shows the stack trace.')

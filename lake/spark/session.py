@@ -117,7 +117,7 @@ def _submitted() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
-def quieten() -> None:
+def silence_pyspark_errors() -> None:
     """Keep PySpark from printing each error as JSON beside the message that a person gets."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True

@@ -27,7 +27,7 @@ from lake.relations.base import Relation
 from lake.relations.scoped import scope
 from lake.relations.stored import stored_of
 from lake.relations.tree import build
-from lake.spark.failures import SPARK_ERRORS, innermost
+from lake.spark.failures import SPARK_ERRORS, root_cause
 from lake.spark.session import settings
 from lake.views.fingerprint import fingerprint
 from lake.views.query import view_frame
@@ -243,7 +243,7 @@ def _check_primary_keys(primary_keys: Mapping[str, Sequence[str]], schemas: Mapp
 
 
 def _worded(name: str, view: ViewConfig, config: Config, error: Exception) -> DefinitionError:
-    text = innermost(error)  # over placeholders: there are no rows to quote
+    text = root_cause(error)  # over placeholders: there are no rows to quote
     if "LAKEJOIN_PLACEHOLDER" in str(error):
         text = (
             "it asks for rows while it is being defined (count, collect, show, a pivot without its values): "

@@ -201,10 +201,10 @@ def test_a_table_whose_storage_hangs_keeps_no_other_from_being_read(
 ) -> None:
     hung, other = Log(spark, made(tmp_path / "hung")), Log(spark, made(tmp_path / "other"))
     entered, released = threading.Event(), threading.Event()
-    waits = {name: getattr(snapshot_cache.State, name) for name in ("_followed", "_in_memory", "_since")}
+    waits = {name: getattr(snapshot_cache.NewestSnapshot, name) for name in ("_followed", "_in_memory", "_since")}
 
     def hanging(name: str) -> Callable[..., Any]:
-        def call(state: snapshot_cache.State, *arguments: Any) -> Any:
+        def call(state: snapshot_cache.NewestSnapshot, *arguments: Any) -> Any:
             if "hung" in str(state.log.logPath()):
                 entered.set()
                 assert released.wait(120)
@@ -214,7 +214,7 @@ def test_a_table_whose_storage_hangs_keeps_no_other_from_being_read(
 
     other.head()
     for name in waits:
-        monkeypatch.setattr(snapshot_cache.State, name, hanging(name))
+        monkeypatch.setattr(snapshot_cache.NewestSnapshot, name, hanging(name))
         entered.clear()
         released.clear()
         write_deltalake(str(tmp_path / "hung"), rows((4, 4)), mode="append")
@@ -233,7 +233,7 @@ def test_a_table_whose_storage_hangs_keeps_no_other_from_being_read(
             released.set()
             reader.join(120)
         assert len(heads) == 1
-        monkeypatch.setattr(snapshot_cache.State, name, waits[name])
+        monkeypatch.setattr(snapshot_cache.NewestSnapshot, name, waits[name])
 
 
 def test_versions_of_more_tables_than_the_bound_are_freed_in_both_processes(
