@@ -32,10 +32,10 @@ def plan(
     recomputed: str,
     waited: Collection[str] = (),
 ) -> RefreshPlan:
-    """Plan a refresh. `recomputed`: why the definition is never incremental, else empty; `waited`: sources whose version is that of a view
-    that reads them, too, and may have started again from an older one.
+    """Plan a refresh. `recomputed`: why the query can never be refreshed incrementally, else empty; `waited`: sources that a view among
+    the sources also reads, whose version is therefore that view's. It is older than the published one after a rebuild to an older version.
 
-    Raises DefinitionChangedError where the definition is another one, SourceError for a mixed move.
+    Raises DefinitionChangedError if the definition has changed, SourceError if some tables would move to older versions.
     """
     if published is None:
         return RefreshPlan(view, "build", None, until, "the view has not been built yet")
@@ -64,12 +64,12 @@ def nothing_new(published: Stamp) -> RefreshPlan:
 
 
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """In what two fingerprints differ; what is written, alone, is no difference."""
+    """The names of the parts in which two fingerprints differ, without the text of the definition."""
     return [name for name in sorted({*old, *new}) if name != "text" and old.get(name, "") != new.get(name, "")]
 
 
 def check_fingerprint(view: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Raise DefinitionChangedError with what differs."""
+    """Raise DefinitionChangedError, which names the differences."""
     others = differing(old, new)
     if not others:
         return

@@ -32,7 +32,7 @@ SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 """The same and a lost JVM, which says nothing about the table or the query of the call."""
 
 _OF_ROWS = re.compile(r"\[([A-Z][A-Z0-9_.]*)\](?:(?!SQLSTATE).)*SQLSTATE: (?:22|38|39|P0)", re.DOTALL)
-"""Spark's name for what went wrong with values (a division by zero, an overflow, a cast), in a function, or was raised by the query."""
+"""Error conditions about values (a division by zero, an overflow, a cast), of functions, and raised by the query itself."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*)[A-Z0-9_.]*\]")
 _WRAPPERS = ("TASK_WRITE_FAILED", "FAILED_READ_FILE", "FAILED_EXECUTE_UDF", "INTERNAL_ERROR", "FAILED_JOB")
 """Error conditions that only say that something inside failed. FAILED_READ_FILE.FILE_NOT_EXIST says enough."""
@@ -57,7 +57,7 @@ _AGAIN = 'Run it again; "lakejoin --debug" shows the stack trace.'
 
 
 def of_rows(error: Exception) -> str:
-    """Spark's name for what went wrong with the values of some rows; empty where the failure has another cause."""
+    """Spark's error condition of a failure that values of rows cause; empty if the failure has another cause."""
     found = None if "LAKEJOIN_INTERNAL" in str(error) else _OF_ROWS.search(str(error))
     return found[1] if found else ""
 
@@ -69,7 +69,7 @@ def java_class(error: BaseException) -> str:
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether trying again may help: the storage or the query failed, or another writer was first; nobody has to mend anything first."""
+    """Whether the same call may succeed later: the storage or the query failed, or another writer was first."""
     if isinstance(error, ExpiredError | DefinitionError | KeyViolationError):
         return False
     caused = isinstance(error.__cause__, SPARK_ERRORS)
@@ -95,7 +95,7 @@ def reason(error: BaseException) -> str:
 
 
 def as_lake_error(error: Exception, doing: str, shown: Samples = Samples("keys"), outcome: str = "") -> LakeError:  # noqa: B008
-    """Any exception as one for a person.
+    """Any exception as a LakeError.
 
     `doing`: the subject of the sentence, such as "Reading view 'q20'"; `shown`: which values may be quoted; `outcome`: a sentence about
     what was or was not written.
@@ -125,7 +125,7 @@ def reported(doing: str, shown: Callable[[], Samples] = lambda: Samples("keys"))
 
 
 def safely(shown: Callable[[], Samples]) -> Samples:
-    """How much may be shown; nothing where that can't be known since Spark fails again."""
+    """How much may be shown; nothing if that can't be determined because Spark fails again."""
     try:
         return shown()
     except (LakeError, *SPARK_ERRORS):
@@ -133,7 +133,7 @@ def safely(shown: Callable[[], Samples]) -> Samples:
 
 
 def _messages(error: BaseException) -> Iterator[str]:
-    """What the exception and its Java causes say, the outermost first; their class names where they say nothing."""
+    """The messages of the exception and of its Java causes, the outermost first; the class name of one without a message."""
     java: Any = _java(error)
     if java is None:
         yield "" if isinstance(error, Py4JJavaError) else str(error)
@@ -167,7 +167,7 @@ def _java_text(name: str, message: str) -> str:
 
 
 def _unwrapped(message: str) -> str:
-    """A message without Spark's words about the job and py4j's about the call; of a Python function's failure the last line."""
+    """A message without Spark's text about the job and py4j's about the call; of a failure in a Python function, the exception only."""
     task = _TASK.search(message)
     text = task["cause"].strip() if task else message.strip()
     if task:
