@@ -16,7 +16,7 @@ from rich.console import Console
 
 from benchmarks.measure import interleaved, medians, save
 from benchmarks.tpch import Bench
-from lake.delta.file_changes import moved, rows, rows_of_feed
+from lake.delta.file_changes import file_changes, rows, rows_of_feed
 from lake.delta.log import Log
 from lake.spark import zset
 
@@ -40,7 +40,7 @@ def main() -> int:
     pinned = Log(bench.spark, bench.lake.config.source_path("lineitem")).head()
     ways: dict[str, Callable[[int], DataFrame]] = {
         "feed": lambda since: rows_of_feed(pinned, since, _COLUMNS),
-        "files": lambda since: rows(pinned, moved(pinned, since), _COLUMNS),
+        "files": lambda since: rows(pinned, file_changes(pinned, since), _COLUMNS),
     }
     results = {}
     for commits in (2, pinned.version.number):

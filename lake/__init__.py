@@ -1,4 +1,4 @@
-"""Lakejoin: SQL views over Delta Lake tables, kept exact from snapshot to snapshot."""
+"""Lakejoin: keeps SQL views over Delta Lake tables exactly up to date, incrementally."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,6 @@
-"""What can go wrong that a user can mend.
+"""The errors of the public API. Each is a `LakeError`, and its subclass says what has to be corrected.
 
-Every error that Lakejoin raises on purpose is a `LakeError`. Its children are named for what the reader must mend, and each
-text says what, with which value, what was there instead, and what to do. `exit_code` is what the command line ends with.
+A message names what failed, with which value, what was found instead, and what to do. `exit_code` is that of the command.
 """
 
 from __future__ import annotations
@@ -11,25 +10,25 @@ from typing import Any
 
 
 class LakeError(Exception):
-    """Base of all errors that are meant for a person; `exit_code` 2: the request was wrong."""
+    """The base class of all errors. `exit_code` 2: the request was wrong."""
 
     exit_code = 2
 
 
 class ConfigError(LakeError):
-    """lakejoin.yml (or the dict of the same shape) is not valid: names file, key and line."""
+    """lakejoin.yml (or the dict of the same shape) is not valid. The message names file, key and line."""
 
 
 class DefinitionError(LakeError):
-    """A view's query can't be maintained: not one SELECT, nondeterministic, or reading what is not declared."""
+    """A view's query is refused: it is not one SELECT, is nondeterministic, or reads tables that are not declared."""
 
 
 class DefinitionChangedError(DefinitionError):
-    """The view's definition, or a setting that changes its results, differs from what its table was built with."""
+    """The view's definition, or a setting that changes its results, differs from the one that its table was built with."""
 
 
 class QueryError(LakeError):
-    """The view's query failed on the data, as it would from scratch: a division by zero, a cast, an overflow."""
+    """The view's query fails on the data, also without Lakejoin: a division by zero, a cast, an overflow."""
 
 
 class EngineError(LakeError):
@@ -41,13 +40,13 @@ class SourceError(LakeError):
 
 
 class ExpiredError(LakeError):
-    """Versions that are needed can no longer be read: what was asked can't be known (exit code 3)."""
+    """Versions that are needed can no longer be read, so the answer can't be determined (exit code 3)."""
 
     exit_code = 3
 
 
 class KeyViolationError(LakeError):
-    """The data breaks a declared primary key: names the view or table, the key and sample keys (exit code 1)."""
+    """The data violates a declared primary key. The message names view or table, key and sample keys (exit code 1)."""
 
     exit_code = 1
 
@@ -57,14 +56,14 @@ class KeyViolationError(LakeError):
         super().__init__(f"{key} has more than one row for: {shown}. Nothing was published. {remedy}")
 
     def showing(self, shown: Callable[[Mapping[str, object], Sequence[str]], dict[str, object] | None]) -> KeyViolationError:
-        """The same error, showing of its sample keys what may be shown."""
+        """The same error with its sample keys reduced to what may be shown."""
         rows = (shown(sample, tuple(sample)) for sample in self.samples)
         return KeyViolationError(self.key, [row for row in rows if row is not None], self.remedy)
 
 
 class CheckError(LakeError):
-    """A view's checks failed (exit code 1), or could not run (exit code 3); what was published stays. `events`: the findings that opened,
-    got worse or were resolved."""
+    """A view's checks failed (exit code 1), or could not run (exit code 3); published rows stay. `events`: the findings that opened,
+    escalated or were resolved."""
 
     def __init__(self, text: str, exit_code: int, events: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(text)
@@ -72,8 +71,8 @@ class CheckError(LakeError):
 
 
 class BlockedError(LakeError):
-    """An expectation that may stop publishing was not met: the published view is as it was (exit code 1). `events`: the findings that
-    opened, got worse or were resolved by it."""
+    """A blocking expectation was not met, so nothing was published (exit code 1). `events`: the findings that opened, escalated or were
+    resolved."""
 
     exit_code = 1
 
@@ -87,7 +86,7 @@ class TargetError(LakeError):
 
 
 class ConcurrencyError(LakeError):
-    """Other writers of the view's table won the race again and again; nothing was published by this refresh."""
+    """Other writers of the view's table committed first, at every attempt. This refresh published nothing."""
 
 
 class ViewsFailedError(LakeError):
@@ -103,4 +102,4 @@ class ViewsFailedError(LakeError):
 
 
 class InternalError(LakeError):
-    """The algebra's own checks failed: nothing was written. Please report it with the view's definition."""
+    """An internal check failed, and nothing was written. Please report it with the view's definition."""

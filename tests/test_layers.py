@@ -97,15 +97,7 @@ def jvm_uses(tree: ast.AST) -> set[str]:
     return found
 
 
-PENDING = frozenset(
-    [
-        "refresh.edits",
-    ]
-)
-"""Files that still reach into the JVM: the list only gets shorter."""
-
-
-@pytest.mark.parametrize("file", [f for f in FILES if room_of(f) not in JVM_ROOMS and name(f) not in PENDING], ids=name)
+@pytest.mark.parametrize("file", [f for f in FILES if room_of(f) not in JVM_ROOMS], ids=name)
 def test_the_jvm_is_reached_from_spark_delta_and_catalyst_only(file: Path) -> None:
     assert jvm_uses(ast.parse(file.read_text())) == set()
 
@@ -115,6 +107,12 @@ def test_the_search_for_jvm_uses_finds_them() -> None:
     assert jvm_uses(ast.parse("from py4j.protocol import Py4JJavaError")) == {"py4j.protocol"}
     assert jvm_uses(ast.parse("e.java.dataType()")) == {"java", "dataType()"}
     assert jvm_uses(ast.parse("field.dataType")) == set()
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if room_of(f) != "spark"], ids=name)
+def test_what_spark_raises_is_named_in_the_room_of_spark_only(file: Path) -> None:
+    """Elsewhere `SPARK_ERRORS` and `CALL_ERRORS` of lake.spark.failures are caught, so that no kind of failure is forgotten."""
+    assert not [module for module in imports(file) if module in ("py4j.protocol", "pyspark.errors")]
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if room_of(f) in SPARK_FREE], ids=name)

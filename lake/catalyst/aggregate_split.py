@@ -2,8 +2,9 @@
 
     sum(x), avg(x), count(y) by g   →   project(sum / n, ...)  over  count(*), sum(x), count(x), count(y) by g
 
-Which aggregates can: counts, sums and averages of whole numbers and decimals, min and max, without DISTINCT. An average is
-evaluated from its sum and count by Spark's own expression. See relations/additive.py for the rule (trap 10).
+Which aggregates can: counts, sums and averages of whole numbers and decimals, min and max, without DISTINCT. An average of
+decimals is evaluated from its sum and count by Spark's own expression; one of whole numbers is stored beside its sum and count
+(whole_numbers.py). See relations/additive.py for the rule (trap 10).
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class _Split:
                 return self.rows() if plain else self.measure("count", aggregate)
             case "Sum" if _exact(function.child()):
                 return self.sum(aggregate, function.child(), aggregate)
+            case "Average" if _type(function.child()) in _INTEGERS:
+                return self.average_of_whole_numbers(aggregate, function.child())
             case "Average" if _exact(function.child()):
                 return self.average(aggregate, function)
             case "Min" | "Max" if _type(function.child()) in _COMPARED or _type(function.child()).startswith("decimal"):
@@ -91,15 +94,23 @@ class _Split:
                 raise _UnsupportedError
 
     def average(self, aggregate: Java, function: Java) -> Java:
-        child, integer = function.child(), _type(function.child()) in _INTEGERS
-        summed = self.package.Sum(self.catalyst.cast(child, "decimal(20,0)") if integer else child)
-        total = self.sum(aggregate, child, self._like(aggregate, summed))
+        """Of decimals: by Spark's own expression, from their sum and count."""
+        child = function.child()
+        total = self.sum(aggregate, child, self._like(aggregate, self.package.Sum(child)))
         buffers = self.catalyst.list(function.aggBufferAttributes())
-        values = [self.catalyst.cast(total, "double") if integer else total, self.count(aggregate, child)]
+        values = [total, self.count(aggregate, child)]
         if [v.dataType().json() for v in values] != [b.dataType().json() for b in buffers]:
             raise _UnsupportedError
         expression = self.catalyst.expression(function.evaluateExpression())
         return self.catalyst.substituted(expression, {b.exprId().id(): v for b, v in zip(buffers, values, strict=True)}).java
+
+    def average_of_whole_numbers(self, aggregate: Java, child: Java) -> Java:
+        """Itself, with what it is recomputed from while the sum of magnitudes is at most 2^53, and that sum."""
+        whole = self.catalyst.cast(child, "decimal(20,0)")
+        parts = [self.sum(aggregate, child, self._like(aggregate, self.package.Sum(of))) for of in (whole, self.catalyst.absolute(whole))]
+        count = int(self.count(aggregate, child).exprId().id())
+        total, magnitude = (int(part.exprId().id()) for part in parts)
+        return self.measure("average", aggregate, count, (total, magnitude))
 
     def sum(self, aggregate: Java, child: Java, summed: Java) -> Java:
         count = int(self.count(aggregate, child).exprId().id())
@@ -112,7 +123,7 @@ class _Split:
         one = self.catalyst.literal(1)
         return self.measure("rows", self.package.Count(self.catalyst.seq([one])).toAggregateExpression())
 
-    def measure(self, kind: str, aggregate: Java, count: int | None = None) -> Java:
+    def measure(self, kind: str, aggregate: Java, count: int | None = None, parts: tuple[int, int] | None = None) -> Java:
         """The output column of an aggregate, one for equal ones."""
         for known, alias in self.aliases:
             if known.semanticEquals(aggregate):
@@ -121,7 +132,7 @@ class _Split:
         self.aliases.append((aggregate, alias))
         data_type = aggregate.dataType()
         scale = int(data_type.scale()) if _type(aggregate).startswith("decimal") else 0
-        self.measures.append(Measure(int(alias.exprId().id()), kind, str(data_type.sql()), scale, count))
+        self.measures.append(Measure(int(alias.exprId().id()), kind, str(data_type.sql()), scale, count, parts))
         return alias.toAttribute()
 
     def _like(self, aggregate: Java, function: Java) -> Java:

@@ -8,7 +8,9 @@ Recomputing the old side could then give a row that is not stored. The old side 
 from __future__ import annotations
 
 from lake.catalyst import Catalyst
+from lake.catalyst.distinct_rewrite import of_one_row
 from lake.catalyst.nodes import Expression, Node
+from lake.catalyst.whole_numbers import is_average
 from lake.spark.jvm.gateway import Java
 from lake.spark.zset import is_bitwise
 
@@ -57,41 +59,56 @@ _MOMENTS = frozenset(
         "RegrIntercept",
     ]
 )
-_SUMS = frozenset({"Sum", "Average", "TrySum", "TryAverage"})
+_SUMS = frozenset({"Sum", "Average"})
 _RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
 _SKETCHES = ("Hll", "Theta", "Kll", "Tuple", "ApproxTopK")
 
 
-def order_dependence(node: Node, catalyst: Catalyst) -> str:
-    """What in the node's own expressions depends on the order of rows, in words; empty where nothing does."""
-    if node.kind == "Window" and (node.tie_free or set(node.children[0].output_ids) <= ordered_by(node, catalyst)):
-        return ""  # rows come to its functions in one order only, or are the same
+def order_dependence(node: Node, catalyst: Catalyst, bounded: bool = True) -> str:
+    """What in the node's own expressions depends on the order of rows, in words; empty where nothing does.
+
+    `bounded`: averages of whole numbers add up to 2^53 at the most, as they are guarded to (whole_numbers.py).
+    """
+    if node.kind in ("Window", "Limit") and (node.tie_free or set(node.children[0].output_ids) <= ordered_by(node, catalyst)):
+        return ""  # rows come in one order only, or are the same
     if node.by_name:
         return f"{node.kind}, whose Python function is given rows in any order"
-    return _named_first(node, catalyst) or ("LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else "")
+    return _named_first(node, catalyst, bounded) or (
+        "LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else ""
+    )
 
 
-def ordered_by(window: Node, catalyst: Catalyst) -> set[int]:
-    """The columns in which rows that tie in a window are the same bit by bit."""
-    orders = [order.child() for order in catalyst.list(window.plan.orderSpec())]
-    found = [catalyst.expression(java) for java in [*catalyst.list(window.plan.partitionSpec()), *orders]]
+def ordered_by(node: Node, catalyst: Catalyst) -> set[int]:
+    """The columns in which rows that tie in a window, or in an ORDER BY ... LIMIT, are the same bit by bit."""
+    plan = node.plan
+    if node.kind == "Window":
+        partitions, orders = catalyst.list(plan.partitionSpec()), catalyst.list(plan.orderSpec())
+    else:
+        partitions, orders = [], catalyst.list(plan.order()) if plan.nodeName() == "Sort" else []
+    found = [catalyst.expression(java) for java in [*partitions, *[order.child() for order in orders]]]
     return {e.attribute for e in found if e.plain and e.attribute is not None and is_bitwise(catalyst.type_of(e))}
 
 
-def _named_first(node: Node, catalyst: Catalyst) -> str:
+def _named_first(node: Node, catalyst: Catalyst, bounded: bool) -> str:
     if node.kind == "Aggregate" and any(_collated(java) for java in catalyst.list(node.plan.groupingExpressions())):
         return "groups of strings that are equal by their collation: which of them stands for its group depends on the order of rows"
-    named = (_named_in(expression, catalyst) for plan in node.spine for expression in catalyst.list(plan.expressions()))
-    return next(filter(None, named), "")
+    census = [
+        found
+        for plan in node.spine
+        for java in catalyst.list(plan.expressions())
+        for found in catalyst.census(java, subqueries=False, leave_out=lambda kind, inner: _is_no_choice(kind, inner, node, catalyst))
+    ]
+    return next(filter(None, (_named(kind, java, bounded) for kind, java in census)), "")
+
+
+def _is_no_choice(kind: str, java: Java, node: Node, catalyst: Catalyst) -> bool:
+    """Whether it is a `first` that Spark wrote itself, over one row."""
+    return node.kind == "Aggregate" and kind == "AggregateExpression" and of_one_row(java, node, catalyst)
 
 
 def named_in(expression: Expression, catalyst: Catalyst) -> str:
     """What in an expression depends on the order of rows, in words; empty where nothing does."""
-    return _named_in(expression.java, catalyst)
-
-
-def _named_in(java: Java, catalyst: Catalyst) -> str:
-    named = (_named(kind, inner) for kind, inner in catalyst.census(java, subqueries=False))
+    named = (_named(kind, java, bounded=False) for kind, java in catalyst.census(expression.java, subqueries=False))
     return next(filter(None, named), "")
 
 
@@ -101,7 +118,7 @@ def anywhere(node: Node, catalyst: Catalyst) -> bool:
     return bool(order_dependence(node, catalyst)) or any(anywhere(n, catalyst) for n in inner)
 
 
-def _named(kind: str, java: Java) -> str:
+def _named(kind: str, java: Java, bounded: bool) -> str:
     if kind in _ALWAYS:
         return f"{_ALWAYS[kind]}, whose result depends on the order of rows"
     if kind == "WindowExpression" and _within_ties(java):
@@ -110,8 +127,10 @@ def _named(kind: str, java: Java) -> str:
         return f"{java.prettyName()}, whose rounding depends on the order of rows"
     if kind in ("Max", "Min") and _collated(java.child()):
         return f"{java.prettyName()} of strings that may be equal by their collation: which of them it is depends on the order of rows"
-    if kind in _SUMS and _adds_floats(kind, java):
+    if kind in _SUMS and str(java.child().dataType().typeName()) in ("float", "double"):
         return f"{java.prettyName()} of floating-point numbers: their rounding depends on the order of rows"
+    if kind in _SUMS and not bounded and is_average(java):
+        return f"{java.prettyName()} of whole numbers that add up to more than 2^53: their rounding depends on the order of rows"
     return ""
 
 
@@ -128,9 +147,3 @@ def _within_ties(window: Java) -> bool:
     if str(window.windowFunction().getClass().getSimpleName()) in _RANKS:
         return False
     return [str(frame.lower().sql()), str(frame.upper().sql())] != ["UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING"]
-
-
-def _adds_floats(kind: str, java: Java) -> bool:
-    """Whether it adds up doubles; an average of whole numbers does so, too, inside Spark."""
-    of = str(java.child().dataType().typeName())
-    return of in ("float", "double") or (kind in ("Average", "TryAverage") and of in ("byte", "short", "integer", "long"))

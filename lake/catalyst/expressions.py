@@ -83,6 +83,19 @@ class Expressions(Scala):
         """The expression cast to a type, raising where it does not fit."""
         return self._cast(java, self._data_type(ddl), self.none, self._ansi)
 
+    def absolute(self, java: Java) -> Java:
+        """The absolute value of an expression."""
+        return self._jvm.org.apache.spark.sql.catalyst.expressions.Abs(java)
+
+    def raising_above(self, value: Java, bounded: Java, most: int, message: str) -> Java:
+        """A double, which raises an error with the message where another one is larger than `most`."""
+        columns = self.spark.range(0).selectExpr("CAST(id AS DOUBLE) AS value", "CAST(id AS DOUBLE) AS bounded")
+        raising = columns.selectExpr(f"IF(bounded > {most}D, CAST(raise_error('{message}') AS DOUBLE), value) AS checked")
+        plan = raising._jdf.queryExecution().analyzed()
+        ids = [int(a.exprId().id()) for a in self.list(plan.child().output())]
+        checked = self.expression(plan.projectList().head().child())
+        return self.substituted(checked, dict(zip(ids, (value, bounded), strict=True))).java
+
     def literal(self, value: int) -> Java:
         """A whole number as an expression."""
         return self._literal_class(value, self._data_type("int"))

@@ -67,12 +67,13 @@ def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
 
 
 def tie_free(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence[str]]) -> Node:
-    """The tree with those windows marked whose partition and order hold a key of their rows, so that none of them tie."""
+    """The tree with those windows and ORDER BY ... LIMITs marked whose partition and order hold a key of their rows, so that none tie."""
     children = tuple(tie_free(child, catalyst, primary_keys) for child in node.children)
-    if node.kind == "Window":
+    if node.kind in ("Window", "Limit"):
         key = carrying(children[0], catalyst, primary_keys).key
         ordered = _equal(ordered_by(node, catalyst), children[0], catalyst)
-        return replace(node, children=children, tie_free=key is not None and set(key.ids) <= ordered)
+        free = key is not None and set(key.ids) <= ordered
+        return replace(node, children=children, tie_free=("declared" if key.declared else "derived") if key is not None and free else "")
     return replace(node, children=children)
 
 
@@ -99,7 +100,7 @@ def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | No
 
 
 def _partition(node: Node, catalyst: Catalyst) -> tuple[int, ...]:
-    if not order_dependence(node, catalyst):
+    if not order_dependence(node, catalyst, bounded=False):
         return ()
     return tuple(e.attribute for e in catalyst.partition_keys(node) if e.plain and e.attribute is not None)
 

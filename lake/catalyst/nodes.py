@@ -55,7 +55,8 @@ class Literal:
 class Measure:
     """A column of an aggregate that can be added up (see aggregate_split.py).
 
-    `kind`: rows, count, sum, min or max; of a sum, `count`: the attribute id of the number of its values, `scale`: that of its type.
+    `kind`: rows, count, sum, min, max or average; of a sum and an average, `count`: the attribute id of the number of its values; of a
+    sum, `scale`: that of its type; of an average of whole numbers, `parts`: those of their sum and of the sum of their magnitudes.
     """
 
     id: int
@@ -63,6 +64,7 @@ class Measure:
     data_type: str
     scale: int
     count: int | None = None
+    parts: tuple[int, int] | None = None
 
     @property
     def column(self) -> str:
@@ -85,7 +87,10 @@ class Node:
     sort. Only the innermost one's children are `children`. `order_dependent`: what in its expressions depends on the order of
     rows (see determinism.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
     `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other. `tie_free`: a window's partition and
-    order tell the rows of its child apart, by a key of theirs. Raises InternalError for an impossible node.
+    order, or those of an ORDER BY ... LIMIT, tell the rows of its child apart, by a key of theirs: "declared" where this depends on a
+    declared primary key, or "derived". `guarded`: its averages of whole numbers raise where they may not be exact.
+
+    Raises InternalError for an impossible node.
     """
 
     kind: str
@@ -96,7 +101,8 @@ class Node:
     order_dependent: str = ""
     measures: tuple[Measure, ...] = ()
     most: int = 0
-    tie_free: bool = False
+    tie_free: str = ""
+    guarded: bool = False
 
     def __post_init__(self) -> None:
         impossible = self._impossible()
@@ -114,7 +120,7 @@ class Node:
             "has measures": bool(self.measures) and self.kind != "Aggregate",
             "has a number of rows": self.most != 0 and self.kind != "Limit",
             "has a negative number of rows": self.most < 0,
-            "is marked as a window without ties": self.tie_free and self.kind != "Window",
+            "is marked as an order without ties": bool(self.tie_free) and self.kind not in ("Window", "Limit"),
             "has an output column twice": self.source is not None and len(self.output_ids) < len(self.output),
         }
         return next((what for what, wrong in found.items() if wrong), "")

@@ -11,7 +11,8 @@ from lake.catalyst.expressions import EXPRESSION, PLAN_EXPRESSION
 from lake.catalyst.nodes import Expression, Literal, Node
 from lake.catalyst.trees import Trees
 from lake.errors import InternalError, QueryError
-from lake.spark.jvm.gateway import Java, values_of
+from lake.spark.jvm.gateway import Java
+from lake.spark.local_rows import values_of
 
 
 class Running(Trees):

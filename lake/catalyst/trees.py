@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ class Trees(Expressions):
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark)
         plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        self._project_class, self._aggregate = plans.Project, plans.Aggregate
+        self._project_class, self._aggregate, self._window = plans.Project, plans.Aggregate, plans.Window
         self._sources: dict[int, str] = {}  # placeholders, by the id of their RDD
 
     def tree(self, plan: Java) -> Node:
@@ -78,8 +78,7 @@ class Trees(Expressions):
             function, spec = alias.child().windowFunction(), alias.child().windowSpec()
             again = expressions.WindowSpecDefinition(spec.partitionSpec(), self.seq(by), spec.frameSpecification())
             named.append(alias.withNewChildren(self.seq([expressions.WindowExpression(function, again)])))
-        plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        ordered = plans.Window(self.seq(named), window.partitionSpec(), self.seq(by), child, window.hint())
+        ordered = self._window(self.seq(named), window.partitionSpec(), self.seq(by), child, window.hint())
         return self._project(self.list(window.output()), ordered)
 
     def _ascending(self, expression: Java) -> Java:
@@ -110,6 +109,10 @@ class Trees(Expressions):
         """An aggregate of the same groups with other output columns."""
         plan = self._aggregate(node.plan.groupingExpressions(), self.seq(outputs), node.plan.child(), node.plan.hint())
         return replace(node, spine=(plan,), output=self.attributes(plan.output()))
+
+    def window(self, window: Java, named: Sequence[Java]) -> Java:
+        """A window of the same partitions and order with other expressions."""
+        return self._window(self.seq(named), window.partitionSpec(), window.orderSpec(), window.child(), window.hint())
 
     def projection(self, outputs: Sequence[Java], child: Node) -> Node:
         """A Project over a node."""
@@ -196,9 +199,11 @@ class Trees(Expressions):
         return (a, b) if apart and self.hashable(a) and self.hashable(b) else None
 
     def _conjuncts(self, condition: Java) -> list[Java]:
-        if condition.isEmpty():
-            return []
-        found, rest = [], [condition.get()]
+        return [] if condition.isEmpty() else self.conjuncts(condition.get())
+
+    def conjuncts(self, condition: Java) -> list[Java]:
+        """The conditions that all must hold for this one to hold."""
+        found, rest = [], [condition]
         while rest:
             expression = rest.pop()
             if expression.getClass().getSimpleName() == "And":
@@ -237,13 +242,19 @@ class Trees(Expressions):
         """The source whose placeholder this leaf is, if it is one."""
         return self._sources.get(plan.rdd().id()) if plan.nodeName() == "LogicalRDD" else None
 
-    def census(self, plan: Java, subqueries: bool = True) -> list[tuple[str, Java]]:
-        """(class name, object) of every plan node and expression in the plan, with those in its subqueries or without."""
+    def census(
+        self, plan: Java, subqueries: bool = True, leave_out: Callable[[str, Java], bool] = lambda *_: False
+    ) -> list[tuple[str, Java]]:
+        """(class name, object) of every plan node and expression in the plan, with those in its subqueries or without; `leave_out` says
+        which to leave out, with all that they contain."""
         found: list[tuple[str, Java]] = []
         rest = [plan]
         while rest:
             java = rest.pop()
-            found.append((str(java.getClass().getSimpleName()), java))
+            kind = str(java.getClass().getSimpleName())
+            if leave_out(kind, java):
+                continue
+            found.append((kind, java))
             rest += self.list(java.children())
             if self.is_a(java, QUERY_PLAN):
                 rest += self.list(java.expressions())

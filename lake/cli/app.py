@@ -1,7 +1,7 @@
-"""The lakejoin command: the verbs of the public API, for people and (with --json) for machines.
+"""The lakejoin command: each command calls one function of the Python API and prints its result, with --json as JSON.
 
-Exit codes: 0 done, 1 a check failed, 2 the request was wrong, 3 it can't be known. What a person should read goes to standard
-error, answers to standard output; never a Spark stack trace alone.
+Exit codes: 0 success, 1 a check failed, 2 the request was wrong, 3 the answer can't be determined (versions expired). Results go to
+standard output; messages and errors go to standard error. A stack trace is printed with --debug only.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import typer
 
 from lake import __version__
 from lake.cli import console
-from lake.cli.arguments import Kind, Mode, moment, step_of, time_of, until_of, versions
-from lake.cli.context import Settings, answering, with_progress, working, write_whole
+from lake.cli.arguments import BackfillMode, Kind, moment, step_of, time_of, until_of, versions
+from lake.cli.context import GlobalOptions, invocation, with_progress, working, write_atomically
 from lake.cli.logs import set_up_logs
 from lake.errors import LakeError, SourceError
 
 app = typer.Typer(
     name="lakejoin",
-    help="SQL views over Delta Lake tables, kept exact from snapshot to snapshot.",
+    help="Keeps SQL views over Delta Lake tables exactly up to date, incrementally.",
     epilog="Example: lakejoin --config lakejoin.yml refresh q20",
     no_args_is_help=True,
     add_completion=False,
@@ -30,12 +30,17 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 View = Annotated[str, typer.Argument(help="The view's name in lakejoin.yml.")]
-OptionalView = Annotated[str | None, typer.Argument(help="The view's name in lakejoin.yml; all views without it.")]
-Accept = Annotated[list[str] | None, typer.Option("--accept", help="A finding that is not to stop it this once (repeat it).")]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for machines.")]
-All = Annotated[bool, typer.Option("--all", help="Every view of the configuration.")]
+OptionalView = Annotated[
+    str | None, typer.Argument(help="The view's name in lakejoin.yml. Without it: all views (some commands ask for --all).")
+]
+Accept = Annotated[
+    list[str] | None, typer.Option("--accept", help="Publish despite this finding of a blocking expectation, once. Repeatable.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+All = Annotated[bool, typer.Option("--all", help="All views of the configuration.")]
 Until = Annotated[
-    list[str] | None, typer.Option("--until", help="TABLE=VERSION (repeat it), or one time such as 2026-01-31T12:00; default: newest.")
+    list[str] | None,
+    typer.Option("--until", help="TABLE=VERSION (repeatable), or one time such as 2026-01-31T12:00. Default: the newest versions."),
 ]
 
 
@@ -51,37 +56,41 @@ def _options(
     config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.", envvar="LAKEJOIN_CONFIG")] = Path(
         "lakejoin.yml"
     ),
-    env: Annotated[str | None, typer.Option("--env", "-e", help="An environment of the configuration.", envvar="LAKEJOIN_ENV")] = None,
-    run: Annotated[str | None, typer.Option("--run", help="A scheduler's run: the answer is kept under its name, in `runs:`.")] = None,
-    log_format: Annotated[str, typer.Option("--log-format", help="Logs on standard error: none, text or json.")] = "none",
-    debug: Annotated[bool, typer.Option("--debug", help="Also show the stack trace of an error.")] = False,
+    env: Annotated[
+        str | None, typer.Option("--env", "-e", help="The environment of the configuration to use.", envvar="LAKEJOIN_ENV")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", help="The name of a scheduled run: the result is stored under this name.")] = None,
+    log_format: Annotated[str, typer.Option("--log-format", help="The format of logs on standard error: none, text or json.")] = "none",
+    debug: Annotated[bool, typer.Option("--debug", help="Also print the stack trace of an error.")] = False,
     version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")] = False,
 ) -> None:
-    context.obj = Settings(config, env, run, debug)
+    context.obj = GlobalOptions(config, env, run, debug)
     set_up_logs(log_format, uuid.uuid4().hex[:12])
 
 
 @app.command(epilog="Examples: lakejoin refresh q20 | lakejoin refresh q20 --until bid=57 | lakejoin refresh q20 --step 6h")
 def refresh(
     context: typer.Context,
-    views: Annotated[list[str] | None, typer.Argument(help="Views of lakejoin.yml; one that fails stops those that read it.")] = None,
+    views: Annotated[list[str] | None, typer.Argument(help="The names of views. If one fails, the views that read it are skipped.")] = None,
     all_views: All = False,
     until: Until = None,
-    step: Annotated[str | None, typer.Option("--step", help="In steps of so many commits or so long a time: 100, 30m, 6h, 1d.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Check each view afterwards, as lakejoin check does.")] = False,
+    step: Annotated[
+        str | None, typer.Option("--step", help="Refresh in steps of this many commits (100) or this length of time (30m, 6h, 1d).")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Check each view after its refresh, as lakejoin check does.")] = False,
     accept: Accept = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Show where the time went: phases, Spark jobs, generated code.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Print the time of each phase, of Spark jobs and of code generation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring views to the newest snapshot of their sources (or to --until); the first refresh builds them.
+    """Bring views up to date with the newest versions of their sources, or those of --until. The first refresh builds a view.
 
-    Under the name of a run (--run before the verb) the snapshot is decided once: a later try goes to the same.
+    With --run NAME (before `refresh`), the first attempt of a run chooses the snapshot, and its retries refresh to the same snapshot.
     """
-    with answering(context) as answer:
-        opened = answer.lake(strict=False)
+    with invocation(context) as invoked:
+        opened = invoked.lake(strict=False)
         names = list(opened.config.views) if all_views else views or [_required(None)]
         if accept and (len(names) > 1 or step is not None or check or context.obj.run):
-            raise typer.BadParameter("--accept is of one view, in one step, without --check and outside a run")
+            raise typer.BadParameter("--accept works for one view only, without --step, --check and --run")
         if step is not None:
             steps = [
                 s
@@ -94,7 +103,7 @@ def refresh(
             from lake.quality.after_refresh import check_after_refresh
 
             group = GroupRefresh(opened, names, until_of(until), check_after_refresh if check else None, console.print_outcome, profile)
-            came = group.run(answer.run)
+            came = group.run(invoked.run)
             console.print_run(came, as_json)
             if came.exit_code:
                 raise typer.Exit(came.exit_code)
@@ -111,9 +120,9 @@ def rebuild(
     accept: Accept = None,
     as_json: Json = False,
 ) -> None:
-    """Compute a view anew and publish the difference in one commit; readers see the old view until then."""
-    with answering(context) as answer:
-        opened = answer.lake()
+    """Recompute a view and publish the difference in one commit. Until then readers see the old rows."""
+    with invocation(context) as invoked:
+        opened = invoked.lake()
         console.print_results([working(f"rebuilding {view}", lambda: opened.rebuild(view, until_of(until), accept or ()))], as_json)
 
 
@@ -123,34 +132,44 @@ def rebuild(
 def backfill(
     context: typer.Context,
     view: View,
-    since: Annotated[list[str] | None, typer.Option("--since", help="TABLE=VERSION (repeat it), or a time: where a replay begins.")] = None,
+    since: Annotated[
+        list[str] | None, typer.Option("--since", help="TABLE=VERSION (repeatable), or a time: the start of a replay.")
+    ] = None,
     until: Until = None,
-    step: Annotated[str, typer.Option("--step", help="So many commits of the sources, or so long a time: 5, 30m, 6h, 1d.")] = "1",
-    mode: Annotated[Mode, typer.Option("--mode", help="The past beside the view; or the view itself, in steps or at once.")] = Mode.replay,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the steps are, and which are there.")] = False,
-    publish: Annotated[bool, typer.Option("--publish", help="Replace the view's own rows by those at the end, in one commit.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Make all of it again.")] = False,
+    step: Annotated[
+        str, typer.Option("--step", help="The size of a step: a number of commits (5) or a length of time (30m, 6h, 1d).")
+    ] = "1",
+    mode: Annotated[
+        BackfillMode, typer.Option("--mode", help="replay: past states, beside the view; the others change the view itself.")
+    ] = BackfillMode.replay,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the steps, and which of them exist.")] = False,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="At the end of a replay, publish its rows as those of the view, in one commit.")
+    ] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Delete the replay of earlier backfills and start again.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a view's history over a past range again, step by step, beside the view; `show --at` reads it. Run again, it goes on.
+    """Re-create past states of a view in a table beside it, step by step; `show --at` reads them. A second run continues the first.
 
-    --mode catch-up brings the view itself to --until in steps; --mode rebuild computes it anew there, in one commit.
+    --mode catch-up refreshes the view itself to --until in steps. --mode rebuild recomputes it at --until, in one commit.
     """
-    with answering(context) as answer:
-        if mode != Mode.replay and (since or publish or restart):
-            raise typer.BadParameter(f"--since, --publish and --restart are of a replay: --mode {mode} begins where the view stands")
-        if mode == Mode.replay and not since:
-            raise typer.BadParameter("a replay needs --since: where the history begins")
-        opened = answer.lake(strict=False)
+    with invocation(context) as invoked:
+        if mode != BackfillMode.replay and (since or publish or restart):
+            raise typer.BadParameter(
+                f"--since, --publish and --restart need --mode replay: --mode {mode} starts at the view's own snapshot"
+            )
+        if mode == BackfillMode.replay and not since:
+            raise typer.BadParameter("--mode replay needs --since: the start of the range")
+        opened = invoked.lake(strict=False)
         made, to, size = console.Steps(), until_of(until), step_of(step)
-        if mode == Mode.replay:
+        if mode == BackfillMode.replay:
             asked = {"publish": publish, "restart": restart, "dry_run": dry_run, "on_step": made}
             found = opened.backfill(view, moment(since or [], "--since"), to, size, **asked)
-        elif mode == Mode.catch_up:
+        elif mode == BackfillMode.catch_up:
             found = opened.catch_up(view, size, to, dry_run=dry_run, on_step=made)
         else:
             found = opened.rebuild_at(view, to, dry_run=dry_run)
-        answer.keep(found.to_json())
+        invoked.store(found.to_json())
         console.print_backfill(found, as_json)
 
 
@@ -158,14 +177,16 @@ def backfill(
 def show(
     context: typer.Context,
     view: View,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many rows.")] = 20,
-    consistency: Annotated[str, typer.Option("--consistency", help="strong, or eventual for the real-time path's rows.")] = "strong",
-    at: Annotated[list[str] | None, typer.Option("--at", help="TABLE=VERSION of a source (repeat it): the view as of then.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="The number of rows to print.")] = 20,
+    consistency: Annotated[str, typer.Option("--consistency", help="strong: the view; eventual: its real-time table.")] = "strong",
+    at: Annotated[
+        list[str] | None, typer.Option("--at", help="TABLE=VERSION of a source (repeatable): the view at these versions.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print rows of a view as it was published last, or as of some versions of its sources."""
-    with answering(context) as answer:
-        frame = answer.lake().read(view, consistency, versions(at, "--at") if at else None)
+    """Print rows of a view as last published, or at given versions of its sources."""
+    with invocation(context) as invoked:
+        frame = invoked.lake().read(view, consistency, versions(at, "--at") if at else None)
         from lake.cli.row_format import shown_rows
 
         rows = working(f"reading {view}", lambda: shown_rows(frame, limit))
@@ -179,12 +200,12 @@ def show(
 def explain(
     context: typer.Context,
     view: View,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 where anything would be recomputed.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a refresh would recompute anything.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what each operator of a view does on a refresh, and why it is not incremental where it is not."""
-    with answering(context) as answer:
-        opened = answer.lake()
+    """Print what each operator of a view does on a refresh, and the reason if it is not incremental."""
+    with invocation(context) as invoked:
+        opened = invoked.lake()
         explanation = working(f"explaining {view}", lambda: opened.explain(view))
         console.print_json(explanation.to_json()) if as_json else console.out.print(str(explanation), markup=False)
         if strict and not explanation.incremental:
@@ -193,12 +214,13 @@ def explain(
 
 @app.command(epilog="Examples: lakejoin verify q20 | lakejoin verify --all --json")
 def verify(context: typer.Context, view: OptionalView = None, all_views: All = False, as_json: Json = False) -> None:
-    """Compare a view with its query run from scratch at its snapshot. Exit code 1 where they differ, 3 where it can't be known.
+    """Compare a view with its query, run from scratch by plain Spark at the view's snapshot.
 
-    With --all, a view that can't be verified does not keep the others from it.
+    Exit code 1: they differ; 3: the versions of the snapshot can no longer be read. With --all, an error of one view does not
+    stop the others.
     """
-    with answering(context) as answer:
-        opened = answer.lake(strict=False)
+    with invocation(context) as invoked:
+        opened = invoked.lake(strict=False)
         found, failed = list[Any](), dict[str, LakeError]()
         for name in opened.config.views if all_views else [_required(view)]:
             try:
@@ -206,8 +228,8 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
             except Exception as error:  # one view's failure does not stop the others
                 if not all_views:
                     raise
-                failed[name] = answer.reported(error)
-        answer.keep(console.print_differences(found, failed, as_json))
+                failed[name] = invoked.reported(error)
+        invoked.store(console.print_differences(found, failed, as_json))
         code = 1 if any(not d.exact for d in found) else max((error.exit_code for error in failed.values()), default=0)
         if code:
             raise typer.Exit(code)
@@ -218,15 +240,17 @@ def check(
     context: typer.Context,
     view: OptionalView = None,
     all_views: All = False,
-    with_report: Annotated[bool, typer.Option("--report", help="Write the report beside the results, too.")] = False,
+    with_report: Annotated[bool, typer.Option("--report", help="Also write the report, beside the results.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check views and what they read: exact, both paths agreeing, sources, retention, expectations. Exit code 1 on failure.
+    """Check views and their sources: exactness, agreement of the two paths, freshness, retention, expectations.
 
-    What is found is kept (quality_results, Data Docs), and told where it opens, gets worse or is resolved. 3: a check could not run.
+    Results are stored (quality_results, Data Docs). A finding is reported when it opens, escalates or is resolved.
+
+    Exit code 1: a check failed; 3: a check could not run.
     """
-    with answering(context) as answer:
-        opened = answer.lake(strict=False)
+    with invocation(context) as invoked:
+        opened = invoked.lake(strict=False)
         names = list(opened.config.views) if all_views else [_required(view)]
         for name in names:
             opened.config.view(name)
@@ -237,7 +261,7 @@ def check(
             from lake.quality.report import store_report
 
             store_report(opened)
-        answer.keep(found.to_json())
+        invoked.store(found.to_json())
         console.print_checked(found, as_json)
         if found.exit_code:
             raise typer.Exit(found.exit_code)
@@ -249,41 +273,41 @@ def report(
     view: OptionalView = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
 ) -> None:
-    """Write a page, in one file that needs no network: whether each view can be trusted, and how it came to be so."""
-    with answering(context) as answer:
+    """Write a report of the results of checks and refreshes of each view: one HTML file, which needs no network."""
+    with invocation(context) as invoked:
         from lake.quality.report import report as page
 
-        opened = answer.lake()
+        opened = invoked.lake()
         names = [view] if view is not None else list(opened.config.views)
         text = working("writing the report", lambda: page(opened, names))
-        write_whole(output, text)
+        write_atomically(output, text)
         console.out.print(f"Wrote {output}: open it in a browser.", markup=False)
 
 
-@app.command(epilog="Example: lakejoin snooze F1a2b3c4d --until 2026-12-01 --reason 'the loader is being mended'")
+@app.command(epilog="Example: lakejoin snooze F1a2b3c4d --until 2026-12-01 --reason 'the loader is being repaired'")
 def snooze(
     context: typer.Context,
-    finding: Annotated[str, typer.Argument(help="The finding, as lakejoin check names it.")],
-    until: Annotated[str, typer.Option("--until", help="A time such as 2026-12-01 or 2026-12-01T12:00 (UTC).")],
-    reason: Annotated[str, typer.Option("--reason", help="Why nobody is to hear of it until then.")],
+    finding: Annotated[str, typer.Argument(help="The identifier of the finding, as lakejoin check prints it.")],
+    until: Annotated[str, typer.Option("--until", help="The end of the snooze: a time such as 2026-12-01 or 2026-12-01T12:00 (UTC).")],
+    reason: Annotated[str, typer.Option("--reason", help="Why the finding can wait. It is stored with your user name.")],
     as_json: Json = False,
 ) -> None:
-    """Put a finding off: until then it fails no check and nobody is told of it, unless it gets worse. It is kept who said so and why."""
-    with answering(context) as answer:
+    """Mute a finding until a given time: it fails no check and is not reported, unless it escalates."""
+    with invocation(context) as invoked:
         from lake.quality.decisions import snooze_finding
 
-        row = snooze_finding(answer.lake(), finding, time_of(until), reason)
-        console.print_json(row) if as_json else console.out.print(f"{finding} is put off until {row['until']}: {reason}", markup=False)
+        row = snooze_finding(invoked.lake(), finding, time_of(until), reason)
+        console.print_json(row) if as_json else console.out.print(f"{finding} is snoozed until {row['until']}: {reason}", markup=False)
 
 
 @app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json")
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
-    """Show for each view and source: published and newest version, lag, and how long its changes can still be read."""
-    with answering(context) as answer:
+    """Print for each view and source: processed and newest version, lag, and how long the unread changes stay readable."""
+    with invocation(context) as invoked:
         from lake.quality.health import health_of_views
         from lake.realtime.states import states
 
-        opened = answer.lake()
+        opened = invoked.lake()
         rows = working("reading the logs", lambda: opened.status(view))
         views = list(dict.fromkeys(row.view for row in rows))
         paths, checked = states(opened, views), health_of_views(opened, views)
@@ -299,22 +323,25 @@ def status(context: typer.Context, view: OptionalView = None, as_json: Json = Fa
 def realtime(
     context: typer.Context,
     view: OptionalView = None,
-    all_views: Annotated[bool, typer.Option("--all", help="Every view with `realtime`.")] = False,
-    available_now: Annotated[bool, typer.Option("--available-now", help="Process the commits that exist now, then end.")] = False,
-    reset: Annotated[bool, typer.Option("--reset", help="Start again from the rows that the strong path published last.")] = False,
+    all_views: Annotated[bool, typer.Option("--all", help="All views with `realtime`.")] = False,
+    available_now: Annotated[bool, typer.Option("--available-now", help="Process the commits that exist now, then exit.")] = False,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Replace the real-time table by the rows of the view, and continue from there.")
+    ] = False,
     metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve metrics for Prometheus on this port (0: a free one).")
+        int | None, typer.Option("--metrics-port", help="Serve Prometheus metrics on this port (0: any free port).")
     ] = None,
     metrics_address: Annotated[
-        str, typer.Option("--metrics-address", help="The address of the metrics; by default only this machine.")
+        str,
+        typer.Option("--metrics-address", help="The address on which metrics are served. The default is reachable from this machine only."),
     ] = "127.0.0.1",
     rendered: Annotated[
-        Kind | None, typer.Option("--render", help="Print a systemd unit or a Kubernetes manifest that keeps it running.")
+        Kind | None, typer.Option("--render", help="Print a systemd unit or a Kubernetes manifest that keeps the path running.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each batch.")] = False,
 ) -> None:
-    """Keep the real-time table of a view within seconds of its sources. SIGTERM or Ctrl-C ends it after the current batch."""
-    with answering(context) as answer:
+    """Keep the real-time table of a view up to date within seconds. SIGTERM or Ctrl-C stops it after the current batch."""
+    with invocation(context) as invoked:
         if rendered is not None:
             from lake.cli.render import render
 
@@ -323,7 +350,7 @@ def realtime(
             return
         from lake.cli import realtime
 
-        opened = answer.lake()
+        opened = invoked.lake()
         options = realtime.Options(available_now, reset, metrics_port, metrics_address, as_json)
         code = realtime.run(opened, None if all_views else _required(view), options)
         if code:
@@ -335,14 +362,14 @@ def maintain(
     context: typer.Context,
     view: OptionalView = None,
     all_views: All = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many files a vacuum would remove.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print how many files a vacuum would remove.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compact and vacuum view tables, and sources with `maintain: true`; what a view has still to read stays."""
-    with answering(context) as answer:
-        opened = answer.lake()
+    """Compact and vacuum the tables of views, and sources with `maintain: true`. Files that a view has yet to read are not removed."""
+    with invocation(context) as invoked:
+        opened = invoked.lake()
         found = working("maintaining", lambda: opened.maintain(None if all_views else _required(view), dry_run))
-        answer.keep(found.to_json())
+        invoked.store(found.to_json())
         console.print_maintenance(found, as_json)
         if found.failed:
             raise typer.Exit(SourceError.exit_code)
@@ -351,13 +378,13 @@ def maintain(
 @app.command(epilog="Example: lakejoin init ./lakehouse")
 def init(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(help="The folder under which Delta tables are looked for.")],
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    folder: Annotated[Path, typer.Argument(help="The folder to search for Delta tables.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a commented lakejoin.yml from the Delta tables under a folder."""
+    """Write a lakejoin.yml, with comments, for the Delta tables in a folder."""
     from lake.cli.init import write_config
 
-    with answering(context):
+    with invocation(context):
         written = write_config(folder, context.obj.config, force)
         console.out.print(f"Wrote {context.obj.config} with {len(written)} tables: {', '.join(written)}.", markup=False)
         console.out.print("Next: define a view in it, then lakejoin refresh VIEW.")
@@ -365,10 +392,10 @@ def init(
 
 @app.command(epilog="Example: lakejoin doctor")
 def doctor(context: typer.Context, as_json: Json = False) -> None:
-    """Check Python, Java, Spark, Delta, jars, and each place in the configuration; a remedy a line."""
+    """Check the installation (Python, Java, Spark, Delta, jars) and every table of the configuration; print how to fix each problem."""
     from lake.cli.doctor import examine
 
-    with answering(context):
+    with invocation(context):
         findings = working("examining", lambda: examine(context.obj.config, context.obj.env))
         if as_json:
             console.print_json([f.to_json() for f in findings])
@@ -382,16 +409,16 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 @app.command(epilog="Examples: lakejoin setup | lakejoin setup --no-archive --json")
 def setup(
     context: typer.Context,
-    no_archive: Annotated[bool, typer.Option("--no-archive", help="Do not make the class archive.")] = False,
+    no_archive: Annotated[bool, typer.Option("--no-archive", help="Do not create the class archive.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Download Delta's jars (87 MB), and make an archive of Java classes for faster starts. What exists is left as it is.
+    """Download Delta's jars (87 MB), and create an archive of Java classes with which Spark starts faster. Existing files are not changed.
 
-    Without it, the jars are downloaded at the first use. The archive is optional: if it can't be made, set-up still succeeds.
+    Without this command, the jars are downloaded at the first use. The archive is optional: set-up succeeds without it.
     """
     from lake.cli.setup import set_up
 
-    with answering(context):
+    with invocation(context):
         steps = []
         for step in with_progress(lambda say: set_up(not no_archive, say)):
             steps.append(step)
@@ -408,7 +435,7 @@ def main() -> None:
 
 def _required(view: str | None) -> str:
     if view is None:
-        raise typer.BadParameter("name a view, or give --all")
+        raise typer.BadParameter("give the name of a view, or --all")
     return view
 
 

@@ -1,4 +1,4 @@
-"""What the command line writes as text: versions of tables, times, lengths of steps."""
+"""Parses arguments of the command line: versions of tables, times, sizes of steps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from enum import StrEnum
 import typer
 
 
-class Mode(StrEnum):
-    """What a backfill makes: the past beside the view, or the view itself, in steps or at once."""
+class BackfillMode(StrEnum):
+    """What a backfill does: re-create past states beside the view, or change the view itself, in steps or in one commit."""
 
     replay = "replay"
     catch_up = "catch-up"
@@ -17,7 +17,7 @@ class Mode(StrEnum):
 
 
 class Kind(StrEnum):
-    """What keeps a real-time path running."""
+    """What to render for keeping a real-time path running."""
 
     systemd = "systemd"
     kubernetes = "kubernetes"
@@ -43,7 +43,7 @@ def versions(values: list[str], option: str, otherwise: str = "") -> dict[str, i
 
 
 def step_of(text: str) -> int | timedelta:
-    """So many commits, or so long a time."""
+    """A number of commits, or a length of time."""
     units = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
     number, unit = (text[:-1], text[-1]) if text and text[-1] in units else (text, "")
     if not number.isdigit():
@@ -52,7 +52,7 @@ def step_of(text: str) -> int | timedelta:
 
 
 def time_of(text: str) -> datetime:
-    """A time, in UTC unless it says otherwise."""
+    """A time; without a time zone it is UTC."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:

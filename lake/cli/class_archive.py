@@ -38,7 +38,7 @@ def make(archive: Path, on_progress: Callable[[int], None] = lambda size: None, 
 
 
 def _work(folder: str, options: str) -> None:
-    """What most commands do, on a small lake."""
+    """Run what most commands run, on a small lake."""
     from lake import open_lake
 
     view = {"query": "SELECT a.id, a.n, b.s FROM a JOIN b ON a.n = b.id"}

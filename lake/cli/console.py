@@ -1,4 +1,4 @@
-"""What the lakejoin command shows: answers on standard output, what a person should read on standard error."""
+"""Prints the results of commands to standard output, and messages to standard error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 0.005
 
 
 class Steps:
-    """The steps of a backfill as they are made: a line each, with a number."""
+    """Prints a numbered line for each finished step of a backfill."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -42,19 +42,19 @@ class Steps:
 
 
 def print_made(step: BackfillStep, before: str = "") -> None:
-    """A step that was made just now."""
+    """Print a line for a finished step."""
     if step.result is not None:
         errors.print(f"{before}{step.result.view} at {step.result.until}: {step.result.mode}, {step.result.seconds:.1f} s", markup=False)
 
 
 def print_outcome(outcome: ViewOutcome) -> None:
-    """What came of a view, if it is not as it should be."""
+    """Print the error of a view that failed or was skipped."""
     if outcome.state != "done":
         errors.print(f"lakejoin: {outcome.error}", markup=False)
 
 
 def print_run(found: RunResult, as_json: bool) -> None:
-    """A line a view that was refreshed; for machines all of it where the run has a name."""
+    """Print a line for each refreshed view; as JSON, the whole result of a named run."""
     if as_json and found.name:
         print_json(found.to_json())
     else:
@@ -62,7 +62,7 @@ def print_run(found: RunResult, as_json: bool) -> None:
 
 
 def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any]]) -> None:
-    """Views by source, real-time paths by view (what each said last), and hints."""
+    """Print a row for each source of each view, a row for each real-time path (`paths`: its newest lease), and hints."""
     print_table(
         ["view", "source", "published", "newest", "lag", "expires in", "changes from"],
         [[r.view, r.source, _dash(r.published), _dash(r.newest), _dash(r.lag), _days(r.expires_in), r.way] for r in rows],
@@ -79,7 +79,7 @@ def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any
 
 
 def print_health(found: Mapping[str, Any]) -> None:
-    """Of each view that was checked (lake.quality.health.Health): is it exact, and what is wrong."""
+    """Print for each checked view (lake.quality.health.Health) whether it is exact, and its open findings."""
     for view, health in found.items():
         out.print(f"{view}: {health.exact}", markup=False)
         for finding in health.open:
@@ -98,7 +98,7 @@ def print_results(results: Sequence[RefreshResult], as_json: bool) -> None:
 
 
 def print_profile(profile: Profile) -> None:
-    """A line a phase, and what the driver did meanwhile."""
+    """Print a row for each phase, then the time for planning and code generation."""
     rows = [
         [
             p.name,
@@ -121,14 +121,14 @@ def print_profile(profile: Profile) -> None:
 
 
 def print_backfill(found: BackfillResult, as_json: bool) -> None:
-    """A line a step, and what publishing the end changed."""
+    """Print a row for each step, and what was published at the end."""
     if as_json:
         print_json(found.to_json())
         return
     rows = []
     for step in found.steps:
         made = step.result
-        did = "there" if step.done else "to make"
+        did = "exists" if step.done else "to do"
         if made is not None:
             did = f"{made.mode}, +{made.rows_inserted:,} -{made.rows_deleted:,} rows"
         read = "" if made is None or made.changes_read is None else f"{made.changes_read:,}"
@@ -139,7 +139,7 @@ def print_backfill(found: BackfillResult, as_json: bool) -> None:
 
 
 def print_differences(found: Sequence[Differences], failed: Mapping[str, Exception], as_json: bool) -> list[dict[str, Any]]:
-    """A line a view, with rows that differ, and what kept others from being compared; returns all of it as JSON."""
+    """Print a line for each view with sample rows that differ, and the errors of other views; returns all of it as JSON."""
     told = [*(d.to_json() for d in found), *({"view": view, "error": str(error)} for view, error in failed.items())]
     if as_json:
         print_json(told)
@@ -154,7 +154,7 @@ def print_differences(found: Sequence[Differences], failed: Mapping[str, Excepti
 
 
 def print_checked(found: Any, as_json: bool) -> None:
-    """A line a check (lake.quality.checks.Checked), then what is wrong, and what to run."""
+    """Print a row for each check (lake.quality.checks.Checked), then each open finding with the command to run."""
     if as_json:
         print_json(found.to_json())
         return
@@ -175,14 +175,14 @@ def print_checked(found: Any, as_json: bool) -> None:
 
 
 def print_maintenance(found: Maintenance, as_json: bool) -> None:
-    """A line a table, then what is about to become unreadable."""
+    """Print a row for each table, then warnings of changes that may soon be unreadable."""
     if as_json:
         print_json(found.to_json())
         return
     rows = [[t.table, f"{t.files_before:,}", f"{t.files_after:,}", f"{t.removed:,}", t.kept] for t in found.tables]
     print_table(["table", "data files before", "after", "old files removed", "not vacuumed, because"], rows)
     for table, error in found.failed.items():
-        errors.print(f"lakejoin: {table} was left as it is: {error}", markup=False)
+        errors.print(f"lakejoin: {table} was not maintained: {error}", markup=False)
     for warning in found.warnings:
         errors.print(f"warning: {warning}", markup=False)
 
@@ -199,7 +199,7 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
 
 
 def _path_cells(said: dict[str, Any]) -> list[str]:
-    """A real-time path's numbers as its lease has them."""
+    """The cells of a real-time path, from its newest lease."""
     if "batches" not in said:
         return [said.get("state", "not running"), *"--------"]
     texts = path_texts(said)

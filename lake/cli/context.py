@@ -1,4 +1,4 @@
-"""How a verb of the command line answers: with a lakehouse, errors in words and exit codes, and for a scheduler a file of its answer."""
+"""Shared by all commands: opens the lakehouse, turns exceptions into messages and exit codes, stores results of scheduled runs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _UNEXPECTED = 1
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The options before the verb. `run`: the name of a scheduler's run; `debug`: show stack traces."""
+class GlobalOptions:
+    """The options before the command's name. `run`: the name of a scheduled run; `debug`: print stack traces."""
 
     config: Path
     env: str | None
@@ -32,10 +32,10 @@ class Settings:
     debug: bool = False
 
 
-class Answer:
-    """A verb's way to the lakehouse, and what is kept of its answer for a scheduler."""
+class Invocation:
+    """One execution of a command: its lakehouse, and the stored result of its scheduled run."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GlobalOptions) -> None:
         self._settings = settings
         self._lake: Any = None
 
@@ -45,13 +45,13 @@ class Answer:
         return self._settings.debug
 
     def lake(self, strict: bool = True) -> Any:
-        """The lakehouse of the configuration; Spark is loaded only by the verbs that need it. Unless `strict`, a view that is not valid
-        does not keep the others from a scheduler's run."""
+        """The lakehouse of the configuration. Only commands that need it load Spark. If not `strict`, a scheduled run ignores views
+        with an invalid configuration."""
         from lake.config.loader import load, load_each
         from lake.opening import opened
-        from lake.spark.session import quieten
+        from lake.spark.session import silence_pyspark_errors
 
-        quieten()
+        silence_pyspark_errors()
         if self._lake is None:
             file, env = self._settings.config, self._settings.env
             self._lake = opened(load(file, env) if strict or self._settings.run is None else load_each(file, env)[0])
@@ -59,17 +59,17 @@ class Answer:
 
     @cached_property
     def run(self) -> Any:
-        """What is kept of the run that was named, None where none was."""
+        """The stored files of the scheduled run; None without --run."""
         if self._settings.run is None:
             return None
         from lake.cli.scheduled_run import Run
 
         return Run(self.lake(), self._settings.run)
 
-    def keep(self, answer: Any) -> None:
-        """Keep the answer under the run's name."""
+    def store(self, result: Any) -> None:
+        """Store the result under the run's name, if there is one."""
         if self._settings.run is not None:
-            self.run.tell(answer)
+            self.run.store(result)
 
     def reported(self, error: Exception) -> LakeError:
         """An unexpected exception as an error for a person, without values that may not be shown."""
@@ -78,25 +78,25 @@ class Answer:
         lake = self._lake
         return as_lake_error(error, "The command", safely(lambda: lake.shown_of(None)) if lake is not None else Samples("keys"))
 
-    def keep_error(self, error: Exception) -> None:
-        """Keep what went wrong, if the lakehouse could be opened."""
+    def store_error(self, error: Exception) -> None:
+        """Store the error as the run's result, if the lakehouse could be opened."""
         if self._lake is not None and self._settings.run is not None:
-            from lake.spark.failures import passing
+            from lake.spark.failures import is_transient
 
             with suppress(Exception):  # the first error is the one to report, also where the storage fails again
-                self.keep({"error": str(error), "again": passing(error)})
+                self.store({"error": str(error), "again": is_transient(error)})
 
 
 @contextmanager
-def answering(context: typer.Context) -> Iterator[Answer]:
-    """Turn errors into a message for a person and an exit code."""
-    answer = Answer(context.obj)
+def invocation(context: typer.Context) -> Iterator[Invocation]:
+    """Within it, exceptions become a message on standard error and an exit code."""
+    invoked = Invocation(context.obj)
     try:
-        yield answer
+        yield invoked
     except LakeError as error:
-        raise _ended(answer, error) from error
+        raise _ended(invoked, error) from error
     except typer.BadParameter as error:
-        if context.obj.run is not None:  # what started the run looks for a line of ours
+        if context.obj.run is not None:  # the scheduler searches the output for a line of this form
             console.errors.print(f"lakejoin: {error.message}", markup=False)
         raise
     except (typer.Exit, typer.Abort):
@@ -105,36 +105,36 @@ def answering(context: typer.Context) -> Iterator[Answer]:
         console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
         raise typer.Exit(130) from error
     except Exception as error:
-        raise _unexpected(answer, error) from error
+        raise _unexpected(invoked, error) from error
 
 
-def _ended(answer: Answer, error: LakeError) -> typer.Exit:
+def _ended(invoked: Invocation, error: LakeError) -> typer.Exit:
     """Show an error, store it for the scheduler, and return the exit."""
-    if answer.debug:
+    if invoked.debug:
         traceback.print_exception(error)
     console.errors.print(f"lakejoin: {error}", markup=False)
-    answer.keep_error(error)
+    invoked.store_error(error)
     return typer.Exit(error.exit_code)
 
 
-def _unexpected(answer: Answer, error: Exception) -> typer.Exit:
+def _unexpected(invoked: Invocation, error: Exception) -> typer.Exit:
     """The same for an exception that is no LakeError. Raises it with `--debug`, unless it is one of Spark's."""
     from lake.spark.failures import SPARK_ERRORS
 
     if isinstance(error, SPARK_ERRORS):
-        reported = answer.reported(error)
+        reported = invoked.reported(error)
         reported.__cause__ = error
-        return _ended(answer, reported)
-    if answer.debug:
+        return _ended(invoked, reported)
+    if invoked.debug:
         raise error
     text = str(error).strip().partition("\n")[0]
     console.errors.print(f"lakejoin: {type(error).__name__}: {text} (lakejoin --debug VERB shows the stack trace)", markup=False)
-    answer.keep_error(error)
+    invoked.store_error(error)
     return typer.Exit(_UNEXPECTED)
 
 
 def working(what: str, work: Callable[[], Any]) -> Any:
-    """Do it, with a sign that something is under way for a person who waits."""
+    """Call `work`; in a terminal, show meanwhile that something is going on."""
     if not console.errors.is_terminal:
         return work()
     with console.errors.status(what):
@@ -158,13 +158,15 @@ def with_progress(steps: Callable[[Callable[[str], None]], Iterator[Any]]) -> It
     yield from steps(say)
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write a file completely or not at all. Raises ConfigError if it can't be written."""
+def write_atomically(file: Path, text: str) -> None:
+    """Write a file completely or not at all, also if the machine stops meanwhile. Raises ConfigError if it can't be written."""
     try:
         # a new file of a name that nobody can foresee: one that exists could be a link to another file
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=f".{file.name}.", delete=False) as part:
             try:
                 part.write(text)
+                part.flush()
+                os.fsync(part.fileno())
                 part.close()
                 Path(part.name).chmod(0o666 & ~_umask())
                 Path(part.name).replace(file)

@@ -1,4 +1,4 @@
-"""`lakejoin doctor`: is everything in place? Versions, jars, and each place in the configuration, with a remedy a line."""
+"""`lakejoin doctor`: checks the versions of packages, the jars and every table and folder of the configuration."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SAFE_SCHEMES = frozenset({"", "file", "hdfs", "abfs", "abfss", "wasbs", "gs", "
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that was examined, and what to do where it is wrong."""
+class DoctorCheck:
+    """The result of one check. `remedy`: how to fix it if it is not ok."""
 
     what: str
     ok: bool
@@ -37,81 +37,83 @@ class Finding:
         return asdict(self)
 
 
-def examine(config_path: Path, env: str | None) -> list[Finding]:
-    """Examine machine and configuration; nothing is changed but a probe file that is removed again."""
+def examine(config_path: Path, env: str | None) -> list[DoctorCheck]:
+    """Check the machine and the configuration. A temporary file is written to the target and removed; nothing else is changed."""
     findings = list(_machine())
     try:
         config = load(config_path, env)
     except LakeError as error:
-        return [*findings, Finding("configuration", False, str(error), "Mend it, then run doctor again.")]
-    findings.append(Finding("configuration", True, f"{config_path}: {len(config.tables)} tables, {len(config.views)} views"))
+        return [*findings, DoctorCheck("configuration", False, str(error), "Correct it, then run doctor again.")]
+    findings.append(DoctorCheck("configuration", True, f"{config_path}: {len(config.tables)} tables, {len(config.views)} views"))
     if all(f.ok for f in findings):
         findings += _lake(config)
     scheduled = config.airflow != AirflowConfig() or any(view.schedule or view.refresh for view in config.views.values())
     return [*findings, *(_airflow(config.airflow) if scheduled else ())]
 
 
-def _machine() -> Iterator[Finding]:
+def _machine() -> Iterator[DoctorCheck]:
     problem = preflight.python_problem()
-    yield Finding("Python", problem is None, sys.version.split()[0], problem or "")
+    yield DoctorCheck("Python", problem is None, sys.version.split()[0], problem or "")
     problem = preflight.java_problem()
-    yield Finding("Java", problem is None, str(preflight.java_version() or "none"), problem or "")
+    yield DoctorCheck("Java", problem is None, str(preflight.java_version() or "none"), problem or "")
     for package, wanted in _WANTED.items():
         try:
             found = version(package)
         except PackageNotFoundError:
             found = "not installed"
-        yield Finding(package, found.startswith(wanted), found, f'Install it: pip install "{package}=={wanted}*".')
+        yield DoctorCheck(package, found.startswith(wanted), found, f'Install it: pip install "{package}=={wanted}*".')
     here = preflight.jars()
-    yield Finding(
+    yield DoctorCheck(
         "Delta's jars",
         True,
         f"{len(here)} in {preflight.jar_folder()}" if here else "not downloaded yet: the first use does it, or lakejoin setup",
     )
     archive = preflight.class_archive()
-    yield Finding(
+    yield DoctorCheck(
         "Class archive",
         True,
         str(archive) if archive.exists() else "none: Spark starts slower (lakejoin setup makes one)",
     )
 
 
-def _lake(config: Config) -> Iterator[Finding]:
+def _lake(config: Config) -> Iterator[DoctorCheck]:
     from lake.opening import opened
 
     lake = opened(config)
-    yield Finding("Spark", True, f"{lake.spark.version}, master {lake.spark.sparkContext.master}")
+    yield DoctorCheck("Spark", True, f"{lake.spark.version}, master {lake.spark.sparkContext.master}")
     for name in config.tables:
         try:
             head = lake.source_head(name)
             feed = "change data feed on" if head.has_feed else "no change data feed: changes are read from data files"
-            yield Finding(f"table {name}", True, f"version {head.version.number}, {feed}")
+            yield DoctorCheck(f"table {name}", True, f"version {head.version.number}, {feed}")
         except LakeError as error:
-            yield Finding(f"table {name}", False, str(error))
+            yield DoctorCheck(f"table {name}", False, str(error))
     view = next(iter(config.views), "view")
     path = config.view_path(view)
     if path is None:
-        yield Finding("target", True, f"{config.target}: a catalog's schema, whose commits the catalog keeps safe")
+        yield DoctorCheck("target", True, f"{config.target}: a schema of a catalog, which coordinates commits")
     else:
         yield _target(lake, config, path.rsplit("/", 1)[0])
 
 
-def _airflow(settings: AirflowConfig) -> Iterator[Finding]:
-    """What the DAGs need of the Airflow that is installed beside this Python, asked by its own command."""
+def _airflow(settings: AirflowConfig) -> Iterator[DoctorCheck]:
+    """The pool and the connection that the DAGs use, by the `airflow` command beside this Python."""
     command = str(Path(sys.executable).with_name("airflow"))
     asked = ("pools", "list"), ("connections", "list")
     try:
         pools, connections = (_listed(command, *words) for words in asked)
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        yield Finding("Airflow", True, "not installed here, or its database can't be reached: pool and connection not examined")
+        yield DoctorCheck("Airflow", True, "not installed here, or its database can't be reached: pool and connection not examined")
         return
     there = settings.pool in {pool["pool"] for pool in pools}
     remedy = f'Run: airflow pools set {settings.pool} 1 "Spark applications at a time"'
-    yield Finding(f"Airflow's pool {settings.pool}", there, "there" if there else "missing: its tasks would wait for ever", remedy)
+    yield DoctorCheck(
+        f"Airflow's pool {settings.pool}", there, "exists" if there else "missing: tasks would wait for it without end", remedy
+    )
     variable = f"AIRFLOW_CONN_{settings.conn_id.upper()}"
     there = variable in os.environ or settings.conn_id in {connection["conn_id"] for connection in connections}
     remedy = f"Run: airflow connections add {settings.conn_id} --conn-type spark --conn-host 'local[*]' (or spark://..., yarn, k8s://...)"
-    yield Finding(f"Airflow's connection {settings.conn_id}", there, "there" if there else "missing", remedy)
+    yield DoctorCheck(f"Airflow's connection {settings.conn_id}", there, "exists" if there else "missing", remedy)
 
 
 def _listed(*command: str) -> list[dict[str, str]]:
@@ -119,15 +121,15 @@ def _listed(*command: str) -> list[dict[str, str]]:
     return list(json.loads(found[found.index("[{") :])) if "[{" in found or "[]" not in found else []
 
 
-def _target(lake: Any, config: Config, folder: str) -> Finding:
-    """Whether the target can be written, and whether two writers there can't lose a commit (trap 18)."""
+def _target(lake: Any, config: Config, folder: str) -> DoctorCheck:
+    """Whether the target can be written, and concurrent writers there can't lose a commit (trap 18)."""
     from lake.views.table import safe_writes, unsafe_scheme
 
     scheme = urlparse(folder).scheme if ":" in folder else ""
     if not config.single_writer and unsafe_scheme(lake.spark, scheme):
-        return Finding("target", False, f"{folder}: two writers at once could lose a commit", safe_writes(scheme))
+        return DoctorCheck("target", False, f"{folder}: two concurrent writers could lose a commit", safe_writes(scheme))
     error = lake.probe_put_if_absent(folder, f".lakejoin-doctor-{uuid.uuid4().hex}")
     if error:
-        return Finding("target", False, f"{folder}: {error}", "Check that the folder exists or can be made, and its permissions.")
+        return DoctorCheck("target", False, f"{folder}: {error}", "Check that the folder exists or can be created, and its permissions.")
     known = "commits are put-if-absent" if scheme in _SAFE_SCHEMES else "written and read back"
-    return Finding("target", True, f"{folder}: {known}")
+    return DoctorCheck("target", True, f"{folder}: {known}")

@@ -1,4 +1,4 @@
-"""`lakejoin init`: a commented lakejoin.yml from the Delta tables that are found under a folder. No Spark."""
+"""`lakejoin init`: writes a lakejoin.yml, with comments, for the Delta tables in a folder. No Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ views:
 
 
 def find_tables(folder: Path) -> dict[str, Path]:
-    """Name → folder of each Delta table below a folder; tables are not looked for inside tables."""
+    """The Delta tables below a folder: name → folder. Folders of tables are not searched for further tables."""
     found: dict[str, Path] = {}
     for here, folders, _ in os.walk(folder):
         if "_delta_log" in folders:
@@ -44,13 +44,13 @@ def _is_lakejoins(table: Path) -> bool:
     """Whether it is a view's table, or the results of checks."""
     try:
         configuration = DeltaTable(table).metadata().configuration
-    except (DeltaError, OSError):  # no table that can be read; the file names it, and its first use says why
+    except (DeltaError, OSError):  # it can't be read: the file lists it, and its first use reports the error
         return False
     return "lakejoin.view" in configuration or table.name == "quality_results"
 
 
 def _text(value: str) -> str:
-    """A text in YAML, quoted where it would be something else without."""
+    """A text in YAML, quoted if YAML would read it as another type."""
     plain = re.fullmatch(r"\w[\w./-]*|\.[\w./-]*", value) and yaml.safe_load(value) == value
     return value if plain else json.dumps(value, ensure_ascii=False)
 
@@ -58,13 +58,13 @@ def _text(value: str) -> str:
 def write_config(folder: Path, config: Path, force: bool) -> list[str]:
     """Write the file and return the names of the tables in it. Raises ConfigError."""
     if config.exists() and not force:
-        raise ConfigError(f"{config} is there already. Give --force to write over it, or another name with --config.")
+        raise ConfigError(f"{config} already exists. Overwrite it with --force, or give another file with --config.")
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder.")
+        raise ConfigError(f"{folder} is not a folder.")
     tables = find_tables(folder)
     if not tables:
         raise ConfigError(f"There is no Delta table (a folder with a _delta_log in it) under {folder}.")
-    if "_delta_log" in os.listdir(folder):  # its own folder: views would come to lie in the table
+    if "_delta_log" in os.listdir(folder):  # the folder is a table itself: views must not be stored inside it
         folder = folder.resolve().parent
     root = os.path.relpath(folder.resolve(), config.resolve().parent)
     lines = [
@@ -77,7 +77,7 @@ def write_config(folder: Path, config: Path, force: bool) -> list[str]:
     ]
     for name, path in tables.items():
         place = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
-        place = f"./{place}" if ":" in place else place  # which would be a URI
+        place = f"./{place}" if ":" in place else place  # with a colon it would be a URI
         lines.append(f"  {_text(name)}: {{path: {_text(place)}}}   # primary_key: [...]")
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text("\n".join(lines) + "\n" + _VIEWS.format(table=next(iter(tables))), encoding="utf-8")

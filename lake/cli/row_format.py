@@ -1,4 +1,4 @@
-"""A row's values as a person and as JSON have them: times in the session's time zone, names of nested fields, numbers that JSON lacks."""
+"""Converts rows for display and JSON: times in the session's time zone, structs with field names, NaN and Infinity as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 
 def shown_rows(frame: DataFrame, limit: int) -> list[dict[str, Any]]:
-    """The first rows, as values that JSON has (dates, times and decimals as text when they are written)."""
+    """The first rows, as values that can be written as JSON (dates, times and decimals become text when they are written)."""
     zone = _zone(str(frame.sparkSession.conf.get("spark.sql.session.timeZone")))
     return [_shown(row, frame.schema, zone) for row in frame.limit(limit).collect()]
 

@@ -28,7 +28,7 @@ from lake.delta.tables import pin_at
 from lake.errors import ConcurrencyError, ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
 from lake.refresh.outcome import result_of
-from lake.spark.failures import as_lake_error, innermost, passing, safely
+from lake.spark.failures import as_lake_error, is_transient, root_cause, safely
 from lake.views.inputs import Until, check_named, ends, in_order, versions_at
 
 Checker = Callable[[Lakehouse, str], tuple[Mapping[str, Any], ...]]
@@ -59,20 +59,20 @@ class Run:
         text = self._read(name)
         if text is None:
             if self._folder.create(name, json.dumps(choose())):
-                return self._whole(name)
+                return self._complete(name)
             text = self._read(name)  # another attempt was first
         if text is not None and _is_torn(text):
             if time.time() - self._folder.written(name) < _WRITTEN_WITHIN:
                 place = f"{self._folder.path}/{name}"
                 raise ConcurrencyError(f"{place} is incomplete: another attempt of this run may be writing it. Retry in a minute.")
             self._folder.replace(name, json.dumps(choose()))
-        return self._whole(name)
+        return self._complete(name)
 
-    def tell(self, answer: Any) -> None:
+    def store(self, result: Any) -> None:
         """Store the results of the run so far."""
-        self._folder.replace(f"{self.name}.json", json.dumps({"told": datetime.now(UTC).isoformat(), "answer": answer}, default=str))
+        self._folder.replace(f"{self.name}.json", json.dumps({"told": datetime.now(UTC).isoformat(), "answer": result}, default=str))
 
-    def _whole(self, name: str) -> dict[str, Any]:
+    def _complete(self, name: str) -> dict[str, Any]:
         """The pin in the file. Raises SourceError if the file has none."""
         text = self._read(name)
         try:
@@ -93,7 +93,7 @@ class Run:
                     raise
                 return text
         except Exception as error:
-            raise self._unreadable(name, innermost(error)) from error
+            raise self._unreadable(name, root_cause(error)) from error
 
     def _unreadable(self, name: str, reason: str) -> SourceError:
         return SourceError(
@@ -123,7 +123,7 @@ class GroupRefresh:
     profile: bool = False
 
     def run(self, run: Run | None = None) -> RunResult:
-        """Refresh each view. Raises LakeError where the snapshot can't be had; what stops one view is in its outcome."""
+        """Refresh each view. Raises LakeError if the snapshot can't be read; an error of one view is in its outcome."""
         if run is None and self.until is None and self.checker is None and not self.profile and (nothing := self._nothing()) is not None:
             return nothing
         order = self.lake.in_order(self.views)
@@ -135,11 +135,11 @@ class GroupRefresh:
             self.on_view(outcomes[view])
             found = replace(found, outcomes=tuple(outcomes.values()))
             if run is not None:
-                run.tell(found.to_json())
+                run.store(found.to_json())
         return found
 
     def _nothing(self) -> RunResult | None:
-        """The answer where no view has anything to be refreshed by, and that can be told without a JVM; else None."""
+        """The result if no view has anything to do and this can be determined without a JVM; else None."""
         stamps: dict[str, Stamp] = {}
         for view in self.views:
             stamp = self.lake.unchanged(view)
@@ -154,7 +154,7 @@ class GroupRefresh:
         return RunResult("", {table: number for found in at.values() for table, number in found.items()}, tuple(outcomes))
 
     def _chosen(self, order: Sequence[str]) -> dict[str, Any]:
-        """What the run goes to, without tables that can't be read: the views on them say so, each when its turn comes."""
+        """The snapshot that the run refreshes to, without tables that can't be read: the views that read them report the error later."""
         bases = self.lake.bases(order)
         if isinstance(self.until, Mapping):
             check_named(self.until, bases)
@@ -165,17 +165,17 @@ class GroupRefresh:
         return {"until": until, "before": {view: self._published(view) for view in order}}
 
     def _asked(self, table: str) -> dict[str, int]:
-        """The version that the run goes to of a table. Raises SourceError or ExpiredError where it can't be had."""
+        """The version of a table that the run refreshes to. Raises SourceError or ExpiredError if it can't be read."""
         return versions_at({table: self.lake.source_head(table)}, self._wanted(table), others="newest")
 
     def _wanted(self, table: str) -> Until:
-        """What `until` says of a table."""
+        """The part of `until` that is about a table."""
         if not isinstance(self.until, Mapping):
             return self.until
         return {table: self.until[table]} if table in self.until else None
 
     def _published(self, view: str) -> dict[str, int]:
-        """The base tables' versions that the view answers for; none where it is not built, or somebody else wrote it."""
+        """The versions of the base tables that the view was built from; none if it has not been built, or somebody else wrote its table."""
         with suppress(TargetError):
             stamp = self.lake.stamp(view)
             return dict(stamp.answers_for) if stamp is not None else {}
@@ -196,7 +196,7 @@ class GroupRefresh:
                 result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")
             if self.checker is not None:
                 events = self.checker(self.lake, view)
-        except Exception as error:  # whatever it is, it is this view's alone
+        except Exception as error:  # one view's failure must not stop the others
             failed, events = error, getattr(error, "events", ())
         until = self._published(view)
         at_pin = all(pin["until"].get(table, number) == number for table, number in until.items())
@@ -204,12 +204,12 @@ class GroupRefresh:
         if failed is None:
             return ViewOutcome(view, "done", since, until, result, moved, events=events)
         said = str(as_lake_error(failed, f"Refreshing view {view!r}", safely(lambda: self.lake.shown_of(view))))
-        return ViewOutcome(view, "failed", since, until, result, moved, said, getattr(failed, "exit_code", 1), passing(failed), events)
+        return ViewOutcome(view, "failed", since, until, result, moved, said, getattr(failed, "exit_code", 1), is_transient(failed), events)
 
     def _pinned(self, view: str, until: Mapping[str, int]) -> dict[str, int]:
-        """The run's snapshot, with those tables that the view reads and that could not be read when it was chosen.
+        """The run's snapshot, completed by tables of the view that could not be read when the snapshot was chosen.
 
-        Raises as `_asked`, unless the view has read a version as new as what was asked for.
+        Raises as `_asked`, unless the view has already processed that version or a newer one.
         """
         read, found = self._published(view), dict(until)
         for table in self.lake.bases([view]):
@@ -223,12 +223,13 @@ class GroupRefresh:
         return found
 
     def _is_as_new(self, table: str, number: int) -> bool:
-        """Whether a version of a table is no older than the one that the run goes to."""
+        """Whether a version of a table is at least as new as the one that the run refreshes to."""
         wanted = ends(self._wanted(table), [table])[table]
         return number >= wanted if isinstance(wanted, int) else pin_at(self.lake.source_head(table), table, number).time >= wanted
 
     def _to(self, view: str, pinned: Mapping[str, int]) -> dict[str, int]:
-        """The versions that the view goes to: none older than those that it has read; what views below it answer for is theirs to say."""
+        """The versions that the view is refreshed to, none older than those it has processed. Tables that are read by views below it are
+        left out: their versions follow from those views."""
         reads, read = self.lake.reads(view), self._published(view)
         parents = {table for name in reads if name in self.lake.config.views for table in self._published(name)}
         return {table: max(number, read.get(table, number)) for table, number in pinned.items() if table in reads and table not in parents}

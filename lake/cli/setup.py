@@ -14,8 +14,8 @@ ARCHIVING = "Making the class archive, with which Spark starts faster (a minute,
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step of the set-up. `state`: done, exists (it was done before), skipped or failed."""
+class SetupStep:
+    """The result of one step of the set-up. `state`: done, exists (done earlier), skipped or failed."""
 
     step: str
     state: str
@@ -25,20 +25,20 @@ class Step:
         return asdict(self)
 
 
-def set_up(archive: bool, say: Callable[[str], None]) -> Iterator[Step]:
-    """Do what is missing, step by step; `say` shows progress. Raises ConfigError without Delta's jars; a failed class archive is a step."""
+def set_up(archive: bool, say: Callable[[str], None]) -> Iterator[SetupStep]:
+    """Do the steps that are missing; `say` gets their progress. Raises ConfigError if the jars can't be had; the archive may fail."""
     folder = preflight.jar_folder()
 
     def downloaded(size: int) -> None:
         say(f"{DOWNLOADING}: {size / 1e6:.0f} MB")
 
     number = resolve(folder, downloaded)
-    yield Step("jars", "done" if number else "exists", f"{number or len(preflight.jars())} in {folder}")
+    yield SetupStep("jars", "done" if number else "exists", f"{number or len(preflight.jars())} in {folder}")
     file = preflight.class_archive()
     if not archive:
-        yield Step("class archive", "skipped", "--no-archive")
+        yield SetupStep("class archive", "skipped", "--no-archive")
     elif file.exists():
-        yield Step("class archive", "exists", str(file))
+        yield SetupStep("class archive", "exists", str(file))
     else:
         problem = make(file, lambda size: say(ARCHIVING))
-        yield Step("class archive", "failed" if problem else "done", f"{problem}. Spark starts slower." if problem else str(file))
+        yield SetupStep("class archive", "failed" if problem else "done", f"{problem}. Spark starts slower." if problem else str(file))

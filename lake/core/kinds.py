@@ -1,4 +1,4 @@
-"""Names that several rooms share: the tables of a view, the classes of differences between its paths, the lease of a real-time path."""
+"""Constants that several rooms share: the tables of a view, the classes of differences between its paths, the lease of a real-time path."""
 
 from __future__ import annotations
 

@@ -26,42 +26,42 @@ class Phases:
     def __post_init__(self) -> None:
         self._since = self.clock()
 
-    def _turn(self) -> None:
+    def _end_span(self) -> None:
         now = self.clock()
         self.spans.append((self._open[-1], self._since, now))
         self._since = now
 
     @contextmanager
     def within(self, name: Name) -> Iterator[None]:
-        """A phase."""
-        self._turn()
+        """Within it, this phase is recorded."""
+        self._end_span()
         self._open.append(name)
         try:
             yield
         finally:
-            self._turn()
+            self._end_span()
             self._open.pop()
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def recorded(self) -> Iterator[None]:
         """Record the phases of the work within, in this thread."""
-        token = _noting.set(self)
+        token = _recording.set(self)
         try:
             yield
         finally:
-            _noting.reset(token)
-            self._turn()
+            _recording.reset(token)
+            self._end_span()
 
 
-_noting: ContextVar[Phases | None] = ContextVar("phases", default=None)
+_recording: ContextVar[Phases | None] = ContextVar("phases", default=None)
 
 
 @contextmanager
 def phase(name: Name) -> Iterator[None]:
-    """A phase of a refresh; also as a decorator."""
-    noting = _noting.get()
-    if noting is None:
+    """Within it (or in a function that it decorates), the time counts for this phase."""
+    recording = _recording.get()
+    if recording is None:
         yield
         return
-    with noting.within(name):
+    with recording.within(name):
         yield

@@ -12,7 +12,7 @@ from lake.errors import DefinitionChangedError, SourceError
 
 FUNCTION = "function "
 """How the name of a fingerprint's part starts that is the version of a user's function."""
-Mode = Literal["none", "build", "copy", "incremental", "recompute"]
+RefreshMode = Literal["none", "build", "copy", "incremental", "recompute"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class RefreshPlan:
     """What a refresh will do: from which snapshot to which, in which mode, and why it is not incremental if it is not."""
 
     view: str
-    mode: Mode
+    mode: RefreshMode
     since: Snapshot | None
     until: Snapshot
     reason: str = ""
@@ -34,10 +34,10 @@ def plan(
     recomputed: str,
     waited: Collection[str] = (),
 ) -> RefreshPlan:
-    """Plan a refresh. `recomputed`: why the definition is never incremental, else empty; `waited`: sources whose version is that of a view
-    that reads them, too, and may have started again from an older one.
+    """Plan a refresh. `recomputed`: why the query can never be refreshed incrementally, else empty; `waited`: sources that a view among
+    the sources also reads, whose version is therefore that view's. It is older than the published one after a rebuild to an older version.
 
-    Raises DefinitionChangedError where the definition is another one, SourceError for a mixed move.
+    Raises DefinitionChangedError if the definition has changed, SourceError if some tables would move to older versions.
     """
     if published is None:
         return RefreshPlan(view, "build", None, until, "the view has not been built yet")
@@ -66,7 +66,7 @@ def nothing_new(published: Stamp) -> RefreshPlan:
 
 
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """In what two fingerprints differ. The `text`, alone, is no difference, nor is Spark's patch version."""
+    """The names of the parts in which two fingerprints differ, without the text of the definition and Spark's patch version."""
     return [name for name in sorted({*old, *new}) if name != "text" and _comparable(name, old) != _comparable(name, new)]
 
 
@@ -77,7 +77,7 @@ def _comparable(name: str, fingerprint: Mapping[str, str]) -> str:
 
 
 def check_fingerprint(view: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Raise DefinitionChangedError with what differs."""
+    """Raise DefinitionChangedError, which names the differences."""
     others = differing(old, new)
     if not others:
         return

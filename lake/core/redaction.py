@@ -32,7 +32,7 @@ class Samples:
     sensitive: Collection[str] = field(default_factory=frozenset)
 
     def __call__(self, row: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any] | None:
-        """What may be shown of a row, None where nothing may. `key`: the columns that tell rows apart."""
+        """What may be shown of a row, None where nothing may. `key`: the columns that identify rows."""
         if self.how == "off" or (self.how == "keys" and not key):
             return None
         return {name: self._value(name, value) for name, value in row.items() if self.how == "rows" or name in key}

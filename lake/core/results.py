@@ -1,4 +1,4 @@
-"""The results of the verbs: small frozen records, each with `to_json` for machines. No Spark."""
+"""The results of the API's functions: small frozen records, each with `to_json`. No Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lake.core.snapshots import Snapshot
 
 @dataclass(frozen=True)
 class Phase:
-    """Seconds of a phase, those of them in Spark jobs, the CPU seconds of their tasks, how many there were, and bytes that they read."""
+    """Metrics of one phase of a refresh. `seconds`: all of it; `job_seconds`: of its Spark jobs; `task_cpu_seconds`: of their tasks."""
 
     name: str
     seconds: float
@@ -25,8 +25,8 @@ class Phase:
 
 @dataclass(frozen=True)
 class Profile:
-    """One refresh, or several. `rules_seconds`: of analysing and optimising plans (within the phases); `code_seconds`: of compiling
-    generated code, of this many `classes`. Without a JVM there are no metrics: only the phases have seconds."""
+    """Where the time of one or several refreshes went. `rules_seconds`: spent in Spark's rules, which analyse and optimise plans (part
+    of the phases); `code_seconds`: spent in compiling `classes` generated classes. Without a JVM only the phases have seconds."""
 
     phases: tuple[Phase, ...]
     rules_seconds: float = 0.0
@@ -45,9 +45,8 @@ class Profile:
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """What a refresh did. Rows are counted in the view's own terms; an updated row of a keyed view counts as one deleted
-    and one inserted, and once more in `rows_updated`. `seconds`: wall-clock time of the whole refresh; `profile`: where they went, if
-    asked for."""
+    """What a refresh did. An updated row of a view with a key counts once as deleted, once as inserted, and once in `rows_updated`.
+    `seconds`: wall-clock time of the whole refresh; `profile`: where it went, if asked for."""
 
     view: str
     since: Snapshot | None
@@ -69,11 +68,11 @@ class RefreshResult:
 
 @dataclass(frozen=True)
 class ViewOutcome:
-    """The outcome of one view in a run: `done`, `failed`, or `skipped` as a view that it reads failed.
+    """The outcome of one view in a run: `done`, `failed`, or `skipped` because a view that it reads failed.
 
-    `since`: the base tables' versions that it answered for before the run's first try, `until`: those that it answers for now; `moved`:
-    this run, at one of its tries, has brought it from the one to the other; `exit_code`: what a command for it alone would end with;
-    `again`: another try may help; `events`: the findings that opened, got worse or were resolved, where it was checked.
+    `since`, `until`: the versions of base tables that it was built from before the run's first attempt, and now; `moved`: this run
+    published it, at one of its attempts; `exit_code`: that of a command for this view alone; `again`: another attempt may succeed;
+    `events`: the findings that opened, escalated or were resolved, if it was checked.
     """
 
     view: str
@@ -93,7 +92,7 @@ class ViewOutcome:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run's views, and the base tables' versions that they were to go to."""
+    """The outcomes of a run, and the versions of base tables (`pinned`) that it refreshes to."""
 
     name: str
     pinned: Mapping[str, int]
@@ -110,8 +109,8 @@ class RunResult:
 
 @dataclass(frozen=True)
 class BackfillStep:
-    """One step of a backfill: from which versions of the base tables (None: built) to which, with how many commits of theirs and changed
-    rows (by estimate). `done`: it is there; `result`: what making it now did."""
+    """One step of a backfill, between two snapshots of the base tables (`since` None: a build), with its number of commits and of changed
+    rows (estimated). `done`: it existed before; `result`: that of its refresh in this backfill."""
 
     since: Mapping[str, int] | None
     until: Mapping[str, int]
@@ -126,7 +125,7 @@ class BackfillStep:
 
 @dataclass(frozen=True)
 class BackfillResult:
-    """A backfill's steps, and what publishing its end changed in the view's own table. `seconds`: of all of it."""
+    """The steps of a backfill. `published`: what was changed in the view's own table at the end; `seconds`: of the whole backfill."""
 
     view: str
     steps: tuple[BackfillStep, ...]
@@ -141,7 +140,7 @@ class BackfillResult:
 
 @dataclass(frozen=True)
 class Difference:
-    """A row that differs: +n is missing from the view, -n is too many in it."""
+    """A row that differs: `weight` +n if it is missing from the view n times, -n if the view has it n times too often."""
 
     weight: int
     row: dict[str, Any]
@@ -149,10 +148,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """The view against the query run from scratch at its snapshot. Empty (and so false) where the view is exact.
+    """The differences of a view from its query, run from scratch at the view's snapshot. Empty (so false) if the view is exact.
 
-    `missing` and `surplus` count rows with their multiplicity; `samples` are some of them; `key`: the columns that tell them apart, if
-    the view has such; `share`: what was compared, "1/1" all of it, "3/64" the third of 64 equal parts by hash.
+    `missing` and `surplus` count rows with their multiplicity; `samples` are some of them; `key`: the view's key; `share`: the part of
+    the rows that was compared, "1/1" all, "3/64" the third of 64 equal parts by hash.
     """
 
     view: str
@@ -170,7 +169,7 @@ class Differences:
 
     @property
     def summary(self) -> str:
-        """In a line, as it is said to a person."""
+        """One line for people."""
         if self.exact:
             return f"exact: {self.rows:,} rows at {self.snapshot}"
         return f"NOT exact at {self.snapshot}: {self.missing:,} rows missing, {self.surplus:,} too many (of {self.rows:,})"
@@ -182,7 +181,7 @@ class Differences:
         return iter(self.samples)
 
     def sampled(self, shown: Callable[[Mapping[str, Any], Sequence[str]], dict[str, Any] | None]) -> Differences:
-        """With as much of its samples as may be shown."""
+        """The same with its samples reduced to what may be shown."""
         rows = [(s.weight, shown(s.row, self.key)) for s in self.samples]
         return replace(self, samples=tuple(Difference(weight, row) for weight, row in rows if row is not None))
 
@@ -191,12 +190,12 @@ class Differences:
 
 
 Position = Literal["equal", "ahead", "behind", "undecidable"]
-"""Where the real-time path is, seen from the strong one; undecidable: ahead of some tables and behind others, or it can't be known."""
+"""The snapshot of the real-time table compared with the view's. Undecidable: newer for some tables and older for others, or unknown."""
 
 
 @dataclass(frozen=True)
 class Classified:
-    """Differences of one class between the paths: how many rows, and some of them, each with its counterpart in the other table."""
+    """Differences of one class between the two paths: the number of rows, and samples, each with its counterpart in the other table."""
 
     name: str
     rows: int
@@ -205,8 +204,8 @@ class Classified:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The real-time table against the strong view. `position`: where the real-time path was; `rows`: of its table; `reason`: why its
-    differences can't be told apart, empty where they can; `key`: the columns that tell rows apart."""
+    """The comparison of the real-time table with the view. `position`: of the real-time table's snapshot; `rows`: of the real-time
+    table; `reason`: why differences can't be classified, empty if they can; `key`: the view's key."""
 
     view: str
     strong: Snapshot
@@ -218,12 +217,12 @@ class Agreement:
     reason: str = ""
 
     def count(self, name: str) -> int:
-        """How many rows there are of a class."""
+        """The number of rows of a class."""
         return next((found.rows for found in self.classes if found.name == name), 0)
 
     @property
     def wrong(self) -> int:
-        """How many rows are errors, whichever."""
+        """How many rows are errors, of all classes."""
         return sum(self.count(name) for name in WRONG)
 
     def to_json(self) -> dict[str, Any]:
@@ -232,9 +231,9 @@ class Agreement:
 
 @dataclass(frozen=True)
 class SourceStatus:
-    """One source of one view. `newest`: None where it is a view that is yet to be built; `lag`: versions to read; `expires_in`: seconds
-    until the first of them may be gone, None where none is waiting; `way`: how its changes are read; `kept`: how many seconds a change
-    stays readable."""
+    """One source of one view. `newest`: None for a view that has not been built; `lag`: the number of unread versions; `expires_in`: the
+    seconds until the first of them may be unreadable, None if there is none; `way`: what changes are read from; `kept`: for how many
+    seconds a change stays readable."""
 
     view: str
     source: str
@@ -252,8 +251,8 @@ class SourceStatus:
 
 @dataclass(frozen=True)
 class Maintained:
-    """What maintenance did to a table. `files_before`, `files_after`: data files; `removed`: files that a vacuum removed, or would in a dry
-    run; `kept`: why there was none."""
+    """What maintenance did to a table. `files_before`, `files_after`: the number of data files; `removed`: the number of files that a
+    vacuum removed, or would remove (dry run); `kept`: why there was no vacuum."""
 
     table: str
     files_before: int
@@ -264,8 +263,7 @@ class Maintained:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """What was done to each table, and what views have still to read that will be gone soon, by the tables' own settings. `failed`: why a
-    table could not be maintained, by its name."""
+    """What was done to each table. `warnings`: unread changes of views that may soon be unreadable; `failed`: the error by table."""
 
     tables: tuple[Maintained, ...]
     warnings: tuple[str, ...]
@@ -276,7 +274,7 @@ class Maintenance:
 
 
 @dataclass(frozen=True)
-class Step:
+class OperatorExplanation:
     """One operator of a view's tree, as `explain` shows it."""
 
     depth: int
@@ -289,18 +287,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What each operator does on a refresh, and why. `incremental`: no operator is ever recomputed whole.
+    """What each operator does on a refresh, and why. `incremental`: no operator is fully recomputed.
 
-    `warning`: what makes the result depend on the order of rows, empty where nothing does; `scope`: the columns under which rows are
-    then computed anew and compared with those that the view holds. `most_changes`: with more than about so many the query is computed anew,
-    by estimate (None: however many; so it is before the first build).
+    `warning`: what makes the result depend on the order of rows, empty if nothing does; `scope`: the columns by which rows are then
+    recomputed and compared with the stored rows. `most_changes`: with more changes than this, a refresh is estimated to be more
+    expensive than a full recompute (None: never, or the view has not been built).
     """
 
     view: str
     key: tuple[str, ...]
     incremental: bool
     reason: str
-    steps: tuple[Step, ...]
+    steps: tuple[OperatorExplanation, ...]
     sources: dict[str, str]
     scope: tuple[str, ...] = ()
     warning: str = ""
@@ -314,11 +312,11 @@ class Explanation:
         key = f"by the key ({', '.join(self.key)})" if self.key else "as a multiset (no key can be derived)"
         lines = [f"{self.view}: {how}", f"published {key}"]
         if self.warning:
-            lines.append(f"not a function of its rows alone: it uses {self.warning} (an ORDER BY that leaves no ties makes it one)")
+            lines.append(f"order-dependent: it uses {self.warning} (an ORDER BY without ties makes the result unique)")
         if self.scope:
-            lines.append(f"what changes is computed anew by ({', '.join(self.scope)}), and compared with what the view holds")
+            lines.append(f"affected rows are recomputed by ({', '.join(self.scope)}), and compared with the stored rows")
         if self.most_changes is not None:
-            lines.append(f"computed anew where more than about {self.most_changes:,} rows changed, which is cheaper by estimate")
+            lines.append(f"fully recomputed if more than about {self.most_changes:,} rows changed (estimated to be cheaper)")
         lines.append(f"in real time: {'yes' if self.incremental else f'no, {self.reason}'}")
         lines.append("")
         for step in self.steps:

@@ -14,8 +14,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Version:
-    """One commit of one table: the table's id (Delta's metadata id) and the commit's number. `mark`, in a stamp: a digest of what the
-    commit's file says, empty where that is not known; of two tables with one id (a copy, a backup put back) it tells which was read."""
+    """One commit of one table: the table's id (Delta's metadata id) and the commit's number. `mark`, in a stamp: a digest of the
+    commit's file, empty if unknown. It distinguishes tables of the same id: a copy, or a restored backup."""
 
     table_id: str
     number: int
@@ -24,9 +24,9 @@ class Version:
 
 @dataclass(frozen=True)
 class Snapshot(Mapping[str, int]):
-    """A vector of versions: `snapshot["bid"]` is the version number of `bid`; `versions` has the ids as well.
+    """A vector of versions: `snapshot["bid"]` is the version number of `bid`; `versions` also has the ids of tables.
 
-    It is each table's newest version when it was captured, not one instant across tables.
+    The versions need not be of the same instant: each is the newest of its table when it was read.
     """
 
     versions: Mapping[str, Version] = field(default_factory=dict)

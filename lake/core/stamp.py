@@ -18,9 +18,9 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Stamp:
-    """`base`: the version of the view's table on which the refresh was planned, -1 for its first. `base_snapshot`: where the view reads
-    other views, the versions of the base tables that those were built from. `started`: when the refresh began, in seconds since 1970.
-    `lookups`, on the real-time path: by source, keys whose rows its cache had, and keys looked up in the table."""
+    """`base`: the version of the view's table on which the refresh was planned, -1 for the first refresh. `base_snapshot`: if the view
+    reads other views, the versions of the base tables that those were built from. `started`: in seconds since 1970. `lookups`, of a
+    real-time path: by source, the number of keys found in the cache, and of keys looked up in the table."""
 
     view: str
     number: int
@@ -39,7 +39,7 @@ class Stamp:
         return self.snapshot if self.base_snapshot is None else self.base_snapshot
 
     def to_json(self) -> str:
-        """The text that the commit stores."""
+        """The text for the metadata of the commit."""
         body: dict[str, object] = {
             "format": FORMAT,
             "view": self.view,
@@ -60,7 +60,7 @@ class Stamp:
 
     @staticmethod
     def from_json(text: str | None) -> Stamp | None:
-        """The stamp in a commit's metadata, None where there is none. Raises TargetError for a newer format."""
+        """The stamp in the metadata of a commit, None if there is none. Raises TargetError for a newer format."""
         try:
             body = json.loads(text or "")["lakejoin"]
         except (ValueError, TypeError, KeyError):

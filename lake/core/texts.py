@@ -1,4 +1,4 @@
-"""Versions and metrics as people read them."""
+"""Formats versions and metrics for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def versions_text(numbers: Mapping[str, int]) -> str:
 
 
 def path_texts(said: Mapping[str, Any]) -> dict[str, str]:
-    """Of a real-time path's metrics as JSON, what is more than a number: `at`, `latency`, `hits`."""
+    """The metrics of a real-time path that are not plain numbers, formatted: `at`, `latency`, `hits`. `said`: its metrics as JSON."""
     return {
         "at": versions_text(said["versions"]),
         "latency": " / ".join("-" if value is None else f"{value:.1f} s" for value in said["latency_seconds"].values()),

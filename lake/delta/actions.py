@@ -97,16 +97,17 @@ class Commit:
 
 
 def commit_of(number: int, actions: Iterable[dict[str, dict[str, Any]]]) -> Commit:
+    """A commit from its actions, each as in the log. The statistics of a file are dropped as soon as its rows are counted."""
     by_kind: dict[str, list[dict[str, Any]]] = {}
+    files: dict[bool, list[FileAction]] = {True: [], False: []}
     for action in actions:
         for kind, body in action.items():
-            by_kind.setdefault(kind, []).append(body)
+            if kind in ("add", "remove"):
+                files[bool(body.get("dataChange", True))].append(file_action(body, added=kind == "add"))
+            else:
+                by_kind.setdefault(kind, []).append(body)
     info = by_kind.get("commitInfo", [{}])[0]
     metadata = by_kind.get("metaData", [])
-    files: dict[bool, list[FileAction]] = {True: [], False: []}
-    for kind in ("add", "remove"):
-        for body in by_kind.get(kind, []):
-            files[bool(body.get("dataChange", True))].append(file_action(body, added=kind == "add"))
     return Commit(
         number,
         int(info.get("timestamp", 0)),

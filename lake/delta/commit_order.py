@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from lake.delta.actions import Commit
 from lake.delta.pinned import Pinned
 from lake.delta.tables import expired
+from lake.spark.failures import CALL_ERRORS
 
 _ROW = 64
 """The assumed bytes per row of a data file without statistics."""
@@ -49,7 +47,7 @@ def _commits(source: str, head: Pinned, since: int) -> Iterator[Commit]:
     until = head.version.number
     try:
         yield from head.commits(since) if since < until else ()
-    except (PySparkException, Py4JJavaError) as error:
+    except CALL_ERRORS as error:
         raise expired(source, since, until, error) from error
 
 

@@ -3,7 +3,7 @@
 An added file contains inserted rows, a removed file deleted rows. If only the deletion vector of a file changed, the rows count that one
 of the two vectors marks and the other does not. Each file is read once, however many commits changed it.
 
-Law: rows(until) = rows(since) + rows(moved), as multisets. Files of commits that change no data (OPTIMIZE) are left out.
+Law: rows(until) = rows(since) + rows(file changes), as multisets. Files of commits that change no data (OPTIMIZE) are left out.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _OPENING = 1 << 20
 
 
 @dataclass(frozen=True)
-class Moved:
+class FileChanges:
     """Added files, removed files, and (before, after) of files whose deletion vector changed.
 
     `feed_bytes`: the cost of the same commits' change data feed; `redefined`: whether one of them changed the table's metadata;
     `commits`: how many of them changed rows.
     """
 
-    came: tuple[FileAction, ...]
-    went: tuple[FileAction, ...]
-    marked: tuple[tuple[FileAction, FileAction], ...]
+    added: tuple[FileAction, ...]
+    removed: tuple[FileAction, ...]
+    new_vectors: tuple[tuple[FileAction, FileAction], ...]
     feed_bytes: int
     redefined: bool
     commits: int
@@ -54,14 +54,14 @@ class Moved:
     @property
     def files(self) -> list[FileAction]:
         """All of them."""
-        return [*self.came, *self.went, *(file for pair in self.marked for file in pair)]
+        return [*self.added, *self.removed, *(file for pair in self.new_vectors for file in pair)]
 
     @property
     def rows(self) -> int:
         """A lower bound of inserted and deleted rows, from the log; 0 if a file was removed, whose rows may be in another one now."""
-        if self.went:
+        if self.removed:
             return 0
-        return sum(file.rows or 0 for file in self.came) + sum(abs(after.deleted - before.deleted) for before, after in self.marked)
+        return sum(file.rows or 0 for file in self.added) + sum(abs(after.deleted - before.deleted) for before, after in self.new_vectors)
 
     @property
     def bytes(self) -> int:
@@ -75,13 +75,13 @@ class Moved:
 
     @property
     def _touched(self) -> list[FileAction]:
-        return [*self.came, *self.went, *(after for _, after in self.marked)]
+        return [*self.added, *self.removed, *(after for _, after in self.new_vectors)]
 
 
-NOTHING = Moved((), (), (), feed_bytes=0, redefined=False, commits=0)
+NO_FILE_CHANGES = FileChanges((), (), (), feed_bytes=0, redefined=False, commits=0)
 
 
-def moved(pinned: Pinned, since: int) -> Moved:
+def file_changes(pinned: Pinned, since: int) -> FileChanges:
     """What the commits since+1..(the pinned version) did. Raises if one is no longer in the log."""
     balance = Counter[tuple[str, str]]()  # counts each addition: RESTORE adds again what OPTIMIZE, which is left out, removed
     actions: dict[tuple[tuple[str, str], bool], FileAction] = {}
@@ -99,7 +99,7 @@ def moved(pinned: Pinned, since: int) -> Moved:
     after = {file.path: file for file in came}
     marked = tuple((before[path], after[path]) for path in after if path in before)  # only one pair of each path
     alone = [_without(came, {new.key for _, new in marked}), _without(went, {old.key for old, _ in marked})]
-    return Moved(alone[0], alone[1], marked, feed_bytes, redefined, commits)
+    return FileChanges(alone[0], alone[1], marked, feed_bytes, redefined, commits)
 
 
 def _without(files: Iterable[FileAction], paired: set[tuple[str, str]]) -> tuple[FileAction, ...]:
@@ -126,7 +126,7 @@ def _described(
     return [found[key] for key in removed]
 
 
-def rows(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
+def rows(pinned: Pinned, found: FileChanges, columns: Sequence[str]) -> DataFrame:
     """Inserted (weight 1) and deleted rows (-1): SQL expressions `columns` of the table's columns, and `w`; not consolidated."""
     if FEED_COLUMNS & {name.lower() for name in pinned.schema.names}:
         return _rows_of_whole_files(pinned, found, columns)
@@ -165,10 +165,10 @@ def _reader(jvm: Any) -> Java:
     return getattr(getattr(jvm, f"{_READER}$"), "MODULE$")
 
 
-def _rows_of_whole_files(pinned: Pinned, found: Moved, columns: Sequence[str]) -> DataFrame:
+def _rows_of_whole_files(pinned: Pinned, found: FileChanges, columns: Sequence[str]) -> DataFrame:
     """The same, of a table with columns of its own under the names that Delta gives its feed's."""
-    new = [*found.came, *(after for _, after in found.marked)]
-    old = [*found.went, *(before for before, _ in found.marked)]
+    new = [*found.added, *(after for _, after in found.new_vectors)]
+    old = [*found.removed, *(before for before, _ in found.new_vectors)]
     return zset.subtract(*[_whole(pinned, files).selectExpr(*columns) for files in (new, old)])
 
 
@@ -190,7 +190,7 @@ def _apart(files: Iterable[FileAction]) -> list[list[FileAction]]:
     return groups
 
 
-def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]]]:
+def _versions(pinned: Pinned, found: FileChanges) -> list[tuple[list[Body], list[Body]]]:
     """(files to add, files to remove) of invented versions from which Delta reads the changes: in each a path occurs once on a side,
     and on both sides if only marked rows count.
 
@@ -199,7 +199,7 @@ def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]
     """
     versions: list[tuple[list[Body], list[Body]]] = [([], []), ([], [])]
     vectors = _Vectors(pinned)
-    for before, after in found.marked:
+    for before, after in found.new_vectors:
         bare = {**after.body, "deletionVector": None, "extendedFileMetadata": True}
         deleted, restored = vectors.differences(before, after)
         for (added, removed), vector, flipped in ((versions[0], deleted, False), (versions[1], restored, True)):
@@ -207,7 +207,7 @@ def _versions(pinned: Pinned, found: Moved) -> list[tuple[list[Body], list[Body]
                 with_vector = {**bare, "deletionVector": vector}
                 added.append(bare if flipped else with_vector)
                 removed.append(with_vector if flipped else bare)
-    for group in _apart([*found.came, *found.went]):
+    for group in _apart([*found.added, *found.removed]):
         came, went = ([file.body for file in group if file.added is added] for added in (True, False))
         versions.append((came, went))
     return versions

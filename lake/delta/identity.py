@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from lake.core.snapshots import Snapshot, Version
 from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, expired, reason
 from lake.errors import SourceError
+from lake.spark.failures import CALL_ERRORS
 
 _MEANT = 'If that is intended, run "lakejoin rebuild VIEW" for the views that read it.'
 
@@ -25,7 +23,7 @@ def marked(snapshot: Snapshot, pins: Mapping[str, Pinned]) -> Snapshot:
 def _mark(table: Table | str, pinned: Pinned, number: int) -> str:
     try:
         return pinned.log.mark(number)
-    except Py4JJavaError as error:
+    except CALL_ERRORS as error:
         raise SourceError(f"Version {number} of the log of {table} can't be read: {reason(error)}.") from error
 
 
@@ -46,7 +44,7 @@ def check_identity(table: Table, pinned: Pinned, since: Version) -> None:
     if here.number >= since.number:
         try:
             ids = [c.table_id for c in pinned.log.commits(since.number, here.number) if c.table_id is not None]
-        except (PySparkException, Py4JJavaError) as error:
+        except CALL_ERRORS as error:
             raise expired(table, since.number, here.number, error) from error
         if here.table_id in ids and _was(pinned, since):
             return
@@ -76,6 +74,6 @@ def check_history(table: Table, pinned: Pinned, since: Version) -> None:
 def _was(pinned: Pinned, since: Version) -> bool:
     """Whether the log's version of that number belongs to the same table; true if it can no longer be read. A re-created table may have
     as many versions."""
-    with suppress(PySparkException, Py4JJavaError):
+    with suppress(*CALL_ERRORS):
         return pinned.log.at(since.number).version.table_id == since.table_id
     return True

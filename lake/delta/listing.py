@@ -103,16 +103,15 @@ class Listing:
         return self._listed[0] if self.few else None
 
     def files_named(self, names: Collection[str]) -> Java:
-        """The AddFile actions, with their statistics, of the files of these names (without folders), as a list in the JVM.
-
-        Of all files for too many names. None of them crosses to Python.
-        """
-        if len(names) > MOST_NAMES:
-            return self.snapshot.allFiles().collectAsList()
+        """The AddFile actions, with their statistics, of the files of some names (without folders), as a list in the JVM."""
         if self._noted is not None:
             return self.picked(place for place, add in enumerate(self._noted[1]) if add["path"].rpartition("/")[2] in names)
         wanted = F.substring_index("path", "/", -1).isin(sorted(names))
         return self.snapshot.allFiles().filter(wanted._jc).collectAsList()
+
+    def files_named_in(self, names: DataFrame) -> Java:
+        """The same for the names in a frame's only column: neither names nor files cross to Python."""
+        return self._jvm.own_files.named(self.snapshot, names._jdf)
 
     @cached_property
     def _listed(self) -> tuple[Java, list[dict[str, Any]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +12,20 @@ from pyspark.sql import SparkSession
 
 from lake.delta.actions import Commit, commit_of
 from lake.delta.pinned import Pinned
-from lake.delta.snapshot_cache import State
+from lake.delta.snapshot_cache import NewestSnapshot
 from lake.spark.jvm.gateway import Java, Scala, active, jvm_of
+
+_MOST_ACTIONS = 1_000
+"""How many actions of a commit cross from the JVM in one call."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some actions of a commit, as JSON; whether more of them follow."""
+
+    number: int
+    more: bool
+    actions: list[str]
 
 
 class Log:
@@ -51,16 +63,16 @@ class Log:
 
     def head(self) -> Pinned:
         """The newest version, read from the log now."""
-        return Pinned(self, self._state().newest())
+        return Pinned(self, self._newest_snapshot().newest())
 
     def checkpoint(self, pinned: Pinned) -> None:
         """Write a checkpoint of a version, and let Delta clean up the log."""
         with active(self.jvm, self.spark._jsparkSession):
             self.java.checkpoint(pinned.snapshot, self.catalog_table())
-        self._state().forget()
+        self._newest_snapshot().forget()
 
-    def _state(self) -> State:
-        return State(self.jvm, self.scala, self.java, self.spark._jsparkSession)
+    def _newest_snapshot(self) -> NewestSnapshot:
+        return NewestSnapshot(self.jvm, self.scala, self.java, self.spark._jsparkSession)
 
     def at(self, number: int) -> Pinned:
         """An older version. Raises if the log does not reach back to it."""
@@ -82,10 +94,23 @@ class Log:
     def commits(self, since: int, until: int) -> Iterator[Commit]:
         """The commits since+1..until, oldest first. Raises if one is no longer in the log."""
         commits = self.jvm.own_commits.between(self.java, since + 1, until)
-        while (said := self.jvm.own_commits.next(commits)) is not None:
-            number, *actions = said.split("\n")  # not splitlines: JSON strings may contain other line separators
-            commit = commit_of(int(number), map(json.loads, actions))
+        while (part := self._next(commits)) is not None:
+            commit = commit_of(part.number, self._actions(part, commits))
             yield commit if commit.timestamp else replace(commit, timestamp=self.jvm.own_commits.written(self.java, commit.number))
+
+    def _next(self, commits: Java) -> _Part | None:
+        text: str | None = self.jvm.own_commits.next(commits, _MOST_ACTIONS)
+        if text is None:
+            return None
+        head, *actions = text.split("\n")  # not splitlines: JSON strings may contain other line separators
+        number, more = head.split(" ")
+        return _Part(int(number), more == "true", actions)
+
+    def _actions(self, part: _Part | None, commits: Java) -> Iterator[dict[str, dict[str, Any]]]:
+        """The actions of the commit that a part begins."""
+        while part is not None:
+            yield from map(json.loads, part.actions)
+            part = self._next(commits) if part.more else None
 
     def history(self) -> list[dict[str, Any]]:
         """Delta's history of the commits in the log, oldest first: one Spark job, which reads their first lines."""

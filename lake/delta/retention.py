@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from itertools import islice
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
-from lake.delta.file_changes import moved, rows_of_feed
+from lake.delta.file_changes import file_changes, rows_of_feed
 from lake.delta.pinned import Pinned
-from lake.delta.sidecar import names_below
+from lake.delta.sidecar import Names, names_below
 from lake.delta.sources import by_files
 from lake.delta.tables import Table, expired, reason
 from lake.errors import ExpiredError
+from lake.spark.failures import CALL_ERRORS
 
 _WITHOUT_HOST = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _DAY = timedelta(days=1)
+_AT_ONCE = 1_000
+"""How many data files are looked for in one call."""
 _BACK = (1, 10, 100)
 """How many commits back the newest commit that changes rows is searched, in steps."""
 
@@ -31,20 +32,21 @@ def refuse_unreadable(table: Table, first: Pinned, last: Pinned, ends: Collectio
     since, until = first.version.number, last.version.number
     try:
         for commit in last.log.commits(since, until) if since < until else ():
-            for file in (*commit.files, *commit.rearranged):
-                missing = _missing(file.stored, there) if file.added else ""
-                if missing:
-                    lacking[file.key] = missing
+            files = (*commit.files, *commit.rearranged)
+            missing = there.missing(name for file in files if file.added for name in file.stored)
+            for file in files:
+                gone_names = [name for name in file.stored if name in missing] if file.added else []
+                if gone_names:
+                    lacking[file.key] = gone_names[0]
                 elif not file.added:
                     lacking.pop(file.key, None)
-            changes = commit.change_files if last.has_feed else ()
-            in_feed = [missing for path in changes if (missing := _missing([path.rpartition("/")[2]], there))]
-            _refuse(table, commit.number, [*in_feed, *(lacking.values() if commit.number in ends else ())])
-    except (PySparkException, Py4JJavaError) as error:
+            in_feed = there.missing(path.rpartition("/")[2] for path in (commit.change_files if last.has_feed else ()))
+            _refuse(table, commit.number, [*sorted(in_feed), *(lacking.values() if commit.number in ends else ())])
+    except CALL_ERRORS as error:
         raise expired(table, since, until, error) from error
 
 
-def gone(pinned: Pinned) -> str:
+def missing_file(pinned: Pinned) -> str:
     """A file that this version of the table needs and that no longer exists; empty if there is none."""
     return next(iter(_lacking(pinned, names_below(pinned.log.spark, pinned.log.path)).values()), "")
 
@@ -55,14 +57,14 @@ def changes_gone(pinned: Pinned, since: int) -> str:
     if since >= until:
         return ""
     try:
-        found = moved(pinned, since)
+        found = file_changes(pinned, since)
         if by_files(pinned, found):
             names = [name for file in found.files for name in file.stored]
         else:
             names = [name for commit in pinned.log.commits(since, until) for name in commit.feed]
-    except (PySparkException, Py4JJavaError) as error:
+    except CALL_ERRORS as error:
         return reason(error)
-    missing = _missing(names, names_below(pinned.log.spark, pinned.log.path)) if names else ""
+    missing = min(names_below(pinned.log.spark, pinned.log.path).missing(names), default="") if names else ""
     return f"{missing}, which versions {since + 1} to {until} are read from, is no longer there" if missing else ""
 
 
@@ -90,14 +92,13 @@ def file_gone(error: Exception, pins: Mapping[str, Pinned], since: Mapping[str, 
     return ""
 
 
-def _lacking(pinned: Pinned, there: Collection[str]) -> dict[tuple[str, str], str]:
+def _lacking(pinned: Pinned, there: Names) -> dict[tuple[str, str], str]:
     """The data files of this version that can't be read, by their keys, each with the name of a missing file."""
-    return {file.key: missing for file in pinned.data_files() if (missing := _missing(file.stored, there))}
-
-
-def _missing(names: Iterable[str], there: Collection[str]) -> str:
-    """A name that does not exist, or empty."""
-    return next((name for name in names if name not in there), "")
+    files, found = pinned.data_files(), dict[tuple[str, str], str]()
+    while some := list(islice(files, _AT_ONCE)):
+        missing = there.missing(name for file in some for name in file.stored)
+        found |= {file.key: name for file in some for name in file.stored if name in missing}
+    return found
 
 
 def _refuse(table: Table, version: int, missing: Collection[str]) -> None:
@@ -130,7 +131,7 @@ def feed_gap(pinned: Pinned, since: int) -> str:
         return ""
     try:
         rows_of_feed(pinned, since, [])
-    except (PySparkException, Py4JJavaError) as error:
+    except CALL_ERRORS as error:
         return reason(error)
     return ""
 
@@ -139,7 +140,7 @@ def committed_after(pinned: Pinned, since: int) -> datetime | None:
     """When the first commit after version `since` was made, None if it is no longer in the log."""
     try:
         first = next(iter(pinned.log.commits(since, since + 1)))
-    except (PySparkException, Py4JJavaError):
+    except CALL_ERRORS:
         return None
     return first.time
 
@@ -150,7 +151,7 @@ def changed_last(pinned: Pinned) -> datetime:
     for back in _BACK:
         try:
             commits = list(pinned.log.commits(max(-1, until - back), until))
-        except (PySparkException, Py4JJavaError):  # the log does not reach back so far
+        except CALL_ERRORS:  # the log does not reach back so far
             break
         changing = [commit for commit in commits if commit.changes_data]
         if changing:

@@ -10,8 +10,6 @@ the partitioning                by an overwrite with other partition columns
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql.types import (
     ArrayType,
     ByteType,
@@ -31,6 +29,7 @@ from pyspark.sql.types import (
 
 from lake.delta.listing import physical_name
 from lake.delta.pinned import Pinned, schema_of
+from lake.spark.failures import CALL_ERRORS
 
 
 def redefined(pinned: Pinned, since: int) -> bool:
@@ -39,7 +38,7 @@ def redefined(pinned: Pinned, since: int) -> bool:
     try:
         before = pinned.log.at(since)
         said = [commit.metadata for commit in pinned.commits(since) if commit.metadata is not None]
-    except (PySparkException, Py4JJavaError):
+    except CALL_ERRORS:
         return True
     between = [(list(each.get("partitionColumns", ())), schema_of(each["schemaString"])) for each in said]
     return any(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from urllib.parse import unquote
+from collections.abc import Iterable
+from itertools import islice
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lake.errors import TargetError
+from lake.spark.failures import CALL_ERRORS, java_class, reason
 from lake.spark.jvm.gateway import Java, jvm_of
+
+_MOST_NAMES = 1_000
 
 
 class Folder:
@@ -35,8 +36,8 @@ class Folder:
         """Write a new file; False if there is one of that name."""
         try:
             self._write(name, False, text)
-        except Py4JJavaError as error:
-            if "AlreadyExists" in error.java_exception.getClass().getName() or self._files.exists(self._at(name)):
+        except CALL_ERRORS as error:
+            if "AlreadyExists" in java_class(error) or self._files.exists(self._at(name)):
                 return False
             raise
         return True
@@ -52,8 +53,8 @@ class Folder:
         stream = self._files.open(self._at(name))
         try:
             return bytes(stream.readAllBytes()).decode()
-        except Py4JJavaError as error:
-            if error.java_exception.getClass().getSimpleName() == "ChecksumException":
+        except CALL_ERRORS as error:
+            if java_class(error).endswith(".ChecksumException"):
                 raise ValueError(f"{self.path}/{name} does not agree with its checksum") from error
             raise
         finally:
@@ -81,8 +82,8 @@ class Folder:
                 return "a file could be made twice" if self.create(name, "") else None
             finally:
                 self.delete(name)
-        except (Py4JJavaError, PySparkException) as error:
-            return str(getattr(error, "java_exception", error)).splitlines()[0]
+        except CALL_ERRORS as error:
+            return reason(error)
 
     def _at(self, name: str) -> Java:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}".rstrip("/"))
@@ -103,10 +104,27 @@ class Folder:
                 raise TargetError(f"{self.path}/{each} is a symbolic link, which Lakejoin does not write to. Remove it and run again.")
 
 
-def names_below(spark: SparkSession, path: str) -> set[str]:
-    """The names, without their folders, of the data, change and deletion vector files that are below a table's folder."""
+class Names:
+    """Names of files, without their folders, which stay in the JVM, as hashes of eight bytes (see Names.java)."""
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+
+    def missing(self, names: Iterable[str]) -> set[str]:
+        """Those of some names that are not among these; `_MOST_NAMES` of them cross to the JVM in one call."""
+        every, found = iter(names), set[str]()
+        while some := list(islice(every, _MOST_NAMES)):
+            found.update(filter(None, self._java.missing("/".join(some)).split("/")))
+        return found
+
+    def without(self, others: Names) -> int:
+        """How many of these are not among others."""
+        return int(self._java.without(others._java))
+
+
+def names_below(spark: SparkSession, path: str) -> Names:
+    """The names of the data, change and deletion vector files that are below a table's folder."""
     changes = f"{path}/_change_data"
     places = [path, changes] if Folder(spark, changes).exists else [path]
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")  # listed, none is opened
-    listed = json.loads(jvm_of(spark).org.apache.spark.sql.delta.util.JsonUtils.toJson(files.load(places)._jdf.inputFiles(), None))
-    return {unquote(name.rpartition("/")[2]) for name in listed}
+    return Names(jvm_of(spark).own_files.read(files.load(places)._jdf))

@@ -16,8 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from py4j.protocol import Py4JJavaError
-
+from lake.spark.failures import CALL_ERRORS
 from lake.spark.jvm.gateway import Java, Scala, active
 
 _MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
@@ -113,7 +112,7 @@ _threshold = _Threshold()
 
 
 @dataclass(frozen=True)
-class State:
+class NewestSnapshot:
     """Finds one table's newest version. `log`: Delta's; `spark`: the JVM's session."""
 
     jvm: Any
@@ -157,7 +156,7 @@ class State:
     @staticmethod
     def _tried(derive: Callable[[], _Found]) -> _Found | None:
         """What `derive` returns; None if a commit is no longer available or Delta fails: the log is then replayed."""
-        with suppress(Py4JJavaError):
+        with suppress(*CALL_ERRORS):
             return derive()
         return None
 

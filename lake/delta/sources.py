@@ -10,25 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lake.core.snapshots import Snapshot
 from lake.core.sql import quoted
-from lake.delta.file_changes import NOTHING, Moved, moved, rows, rows_of_feed
+from lake.delta.file_changes import NO_FILE_CHANGES, FileChanges, file_changes, rows, rows_of_feed
 from lake.delta.pinned import Pinned
 from lake.delta.schema_history import redefined
 from lake.delta.tables import Table, expired
 from lake.errors import ExpiredError
 from lake.spark import zset
+from lake.spark.failures import CALL_ERRORS
 from lake.spark.key_ranges import Ranges
 
 _ONE_TASK = 4 << 20
 """Changes of at most this many bytes are read and consolidated in one task, without a shuffle."""
 
 
-def by_files(pinned: Pinned, found: Moved) -> bool:
+def by_files(pinned: Pinned, found: FileChanges) -> bool:
     """Whether a table's changes are read from its data files, not from its change feed."""
     return not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes
 
@@ -43,7 +42,7 @@ class PinnedSources:
         self.tables = dict(tables)
         self.pins = dict(pins)
         self.since = since
-        self._moved: dict[str, Moved] = {}
+        self._file_changes: dict[str, FileChanges] = {}
 
     def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
         """All rows at `until`, with the table's own column names; files without keys of `among` (by column) may be skipped."""
@@ -63,12 +62,12 @@ class PinnedSources:
                 return changes
             one = self.moved(source) <= _ONE_TASK
             return zset.consolidate(changes.coalesce(1) if one else changes)
-        except (PySparkException, Py4JJavaError) as error:
+        except CALL_ERRORS as error:
             raise self._expired(source, error) from error
 
     def raw(self, source: str) -> bool:
         """Whether `changes` are not consolidated: the change feed of one large commit, in which few rows are equal."""
-        found = self._moved_files(source)
+        found = self._changes_of_files(source)
         return found.commits == 1 and self.moved(source) > _ONE_TASK and not by_files(self.pins[source], found)
 
     def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
@@ -77,16 +76,16 @@ class PinnedSources:
 
     def moved(self, source: str) -> int:
         """The size of the files that the table's changes are read from; 0 if there are none."""
-        found = self._moved_files(source)
+        found = self._changes_of_files(source)
         return found.bytes if by_files(self.pins[source], found) else found.feed_bytes
 
     def spread(self, source: str) -> float:
         """The size of the changed files as a share of the table's: 0 for none, 1 for all."""
-        return min(1.0, self._moved_files(source).size / max(1, self.pins[source].bytes))
+        return min(1.0, self._changes_of_files(source).size / max(1, self.pins[source].bytes))
 
     def changed(self, source: str) -> int:
         """A lower bound of the rows inserted and deleted over (since, until], from the log."""
-        return self._moved_files(source).rows
+        return self._changes_of_files(source).rows
 
     def count(self, source: str) -> int | None:
         """How many rows the table has at `until`, None if its files have no statistics."""
@@ -94,22 +93,22 @@ class PinnedSources:
 
     def redefined(self, source: str) -> bool:
         """Whether the table's definition changed over (since, until] so that changes can't be read from its files."""
-        return self.since is not None and self._moved_files(source).redefined and redefined(self.pins[source], self.since[source])
+        return self.since is not None and self._changes_of_files(source).redefined and redefined(self.pins[source], self.since[source])
 
     def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
-        pinned, found = self.pins[source], self._moved_files(source)
+        pinned, found = self.pins[source], self._changes_of_files(source)
         return rows(pinned, found, columns) if by_files(pinned, found) else rows_of_feed(pinned, since, columns)
 
-    def _moved_files(self, source: str) -> Moved:
+    def _changes_of_files(self, source: str) -> FileChanges:
         pinned = self.pins[source]
         if self.since is None or self.since[source] == pinned.version.number:
-            return NOTHING
-        if source not in self._moved:
+            return NO_FILE_CHANGES
+        if source not in self._file_changes:
             try:
-                self._moved[source] = moved(pinned, self.since[source])
-            except (PySparkException, Py4JJavaError) as error:
+                self._file_changes[source] = file_changes(pinned, self.since[source])
+            except CALL_ERRORS as error:
                 raise self._expired(source, error) from error
-        return self._moved[source]
+        return self._file_changes[source]
 
     def _expired(self, source: str, error: Exception) -> ExpiredError:
         return expired(self.tables[source], self.since[source] if self.since else -1, self.pins[source].version.number, error)

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lake.core.kinds import PathKind
@@ -17,6 +15,7 @@ from lake.delta.log import Log
 from lake.delta.pinned import Pinned
 from lake.errors import ExpiredError, SourceError
 from lake.spark import failures
+from lake.spark.failures import CALL_ERRORS
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Table:
         try:
             log = Log(spark, self.path, self.name)
             exists = log.exists
-        except (PySparkException, Py4JJavaError) as error:
+        except CALL_ERRORS as error:
             raise SourceError(f"{self} can't be opened: {reason(error)}. Check `tables.{self.label}` in the configuration.") from error
         if not exists:
             raise SourceError(
@@ -73,7 +72,7 @@ class Table:
         log = self.log(spark)
         try:
             return log.head()
-        except (PySparkException, Py4JJavaError) as error:
+        except CALL_ERRORS as error:
             raise SourceError(f"The log of {self} can't be read: {reason(error)}.") from error
 
 
@@ -95,7 +94,7 @@ def pin_at(pinned: Pinned, label: str, until: int | datetime, or_first: bool = F
         if number > newest or number < 0:
             raise SourceError(f"{label} has no version {number}: its newest is {newest}.")
         return pinned.log.at(number)
-    except (PySparkException, Py4JJavaError) as error:
+    except CALL_ERRORS as error:
         raise ExpiredError(
             f"{label} {'version' if isinstance(until, int) else 'as of'} {until} can no longer be read ({reason(error)}). "
             f"Its newest version is {newest}."

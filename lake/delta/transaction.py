@@ -98,8 +98,10 @@ class Transaction:
 
     def _touched(self, positions: DataFrame) -> list[Java]:
         """Delta's records of the files that contain some rows, each with its new deletion vector."""
-        names = positions.select(F.substring_index(FILE, "/", -1)).distinct().limit(MOST_NAMES + 1)
-        files = self._scala.immutable(self._pinned.listing.files_named({row[0] for row in names.collect()}))
+        names = positions.select(F.substring_index(FILE, "/", -1)).distinct()
+        some = {row[0] for row in names.limit(MOST_NAMES + 1).collect()}
+        listing = self._pinned.listing
+        files = self._scala.immutable(listing.files_named(some) if len(some) <= MOST_NAMES else listing.files_named_in(names))
         generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
         everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
         columns = [self._scala.some(_java(F.col(c))) for c in (FILE, POSITION)]

@@ -29,7 +29,7 @@ from pyspark.sql.window import Window
 
 from lake.core.results import Classified, Position
 from lake.core.snapshots import Snapshot
-from lake.spark import zset
+from lake.spark import sameness
 
 _SAMPLES = 5
 _HELD, _WANTED, _STRONG, _WAS = "_h", "_t", "_s", "_was"
@@ -68,16 +68,16 @@ def position(eventual: Snapshot, strong: Snapshot) -> Position:
 def differing(sides: Sides) -> DataFrame:
     """The rows of which not all sides hold the same number, once each, with those numbers; persist it before `classified`."""
     if sides.truth is None:
-        found = zset.tallied(**{_HELD: _numbered(sides.held), _STRONG: _numbered(sides.strong)}).withColumn(_WANTED, F.col(_STRONG))
+        found = sameness.tallied(**{_HELD: _numbered(sides.held), _STRONG: _numbered(sides.strong)}).withColumn(_WANTED, F.col(_STRONG))
     else:
         frames = {_HELD: sides.held, _STRONG: sides.strong, _WANTED: sides.truth}
-        found = zset.tallied(**{name: _numbered(frame) for name, frame in frames.items()})
+        found = sameness.tallied(**{name: _numbered(frame) for name, frame in frames.items()})
     return found.where((F.col(_HELD) != F.col(_WANTED)) | (F.col(_STRONG) != F.col(_WANTED)))
 
 
 def classes(sides: Sides, where: Position, was: Callable[[], DataFrame | None]) -> tuple[Classified, ...]:
     """How many rows there are of each class, with some of them. `was`: reads `Sides.was`, where it is needed."""
-    if where == "equal" and zset.same_rows(sides.held, sides.strong if sides.truth is None else sides.truth) is not None:
+    if where == "equal" and sameness.same_rows(sides.held, sides.strong if sides.truth is None else sides.truth) is not None:
         return ()
     found = differing(sides).persist()
     try:
@@ -113,7 +113,7 @@ def _wrong(rows: DataFrame, sides: Sides) -> DataFrame:
     rows = _once_held(rows, sides).withColumn(_PADDED, _padded(sides))
     paired = F.lit(False)
     if sides.key:
-        same = Window.partitionBy(*[_canonical(rows, names[k]) for k in sides.key])
+        same = Window.partitionBy(*[sameness.marked(rows, names[k]) for k in sides.key])
         one = F.struct(_PADDED, F.struct(*[F.col(c).alias(n) for n, c in names.items()]).alias("row"))
         for name, side in (("_lacking", ~extra), ("_surplus", extra & (F.col(_WANTED) == 0))):
             rows = rows.withColumn(name, F.first(F.when(side, one), ignorenulls=True).over(same))
@@ -137,8 +137,8 @@ def _once_held(rows: DataFrame, sides: Sides) -> DataFrame:
         return rows.withColumn(_WAS, F.when(F.col(_STRONG) > 0, F.lit(True)))
     columns = list(_names(sides).values())
     was = _numbered(sides.was)
-    before = was.select(*[_canonical(was, c).alias(f"_b{i}") for i, c in enumerate(columns)])
-    same = [_canonical(rows, c).eqNullSafe(F.col(f"_b{i}")) for i, c in enumerate(columns)]
+    before = was.select(*[sameness.marked(was, c).alias(f"_b{i}") for i, c in enumerate(columns)])
+    same = [sameness.marked(rows, c).eqNullSafe(F.col(f"_b{i}")) for i, c in enumerate(columns)]
     condition = same[0]
     for part in same[1:]:
         condition = condition & part
@@ -164,10 +164,6 @@ def _numbered(frame: DataFrame) -> DataFrame:
 
 def _names(sides: Sides) -> dict[str, str]:
     return {name: f"c{i}" for i, name in enumerate(sides.held.columns)}
-
-
-def _canonical(frame: DataFrame, column: str) -> Column:
-    return zset.canonical(F.col(column), frame.schema[column].dataType)
 
 
 def _row(sides: Sides) -> Column:

@@ -20,7 +20,7 @@ from lake.core.stamp import Stamp
 from lake.delta.commit_order import SourceCommit, in_order
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
-from lake.delta.retention import gone, refuse_unreadable
+from lake.delta.retention import missing_file, refuse_unreadable
 from lake.delta.tables import Table, pin_at
 from lake.errors import ConfigError, DefinitionChangedError, TargetError
 from lake.views.inputs import Until, versions_at
@@ -190,7 +190,7 @@ def published_at(paths: Sequence[Views], view: str, at: Mapping[str, int], curre
             continue
         head = log.head()
         found = pin_at(head, f"view {view}", fitting)
-        lost = found is not head and gone(found) != ""
+        lost = found is not head and missing_file(found) != ""
         if not lost:
             return found
     unknown = [table for table in at if table not in known]

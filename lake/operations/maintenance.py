@@ -116,7 +116,7 @@ def _vacuum(spark: SparkSession, table: Table, log: Log, dry_run: bool) -> int:
             return spark.sql(f"VACUUM {table.sql} DRY RUN").count()
         before = names_below(spark, log.path)
         spark.sql(f"VACUUM {table.sql}").collect()
-        return len(before - names_below(spark, log.path))
+        return before.without(names_below(spark, log.path))
 
 
 def still_to_read(head: Pinned, read: Sequence[tuple[Table, int | None]], now: datetime) -> str:

@@ -1,6 +1,7 @@
 """Compares a view with its query run from scratch, by plain Spark on the pinned tables.
 
-It uses neither relations nor catalyst: the code that is verified must not verify itself.
+Nothing here goes through relations or catalyst, and rows are equal by `sameness`, not by what refreshes compare them by: what is judged
+must not judge itself.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from lake.core.snapshots import Snapshot
 from lake.delta.retention import is_of_a_file_gone
 from lake.delta.tables import reason
 from lake.errors import ExpiredError, LakeError
-from lake.spark import zset
+from lake.spark import sameness
 from lake.spark.queries import query
 from lake.views.query import function_tables
 from lake.views.table import KEY, Published, visible
 from lake.views.user_functions import load_function
 
 _SAMPLES = 5
+_WANTED, _HELD = "_wanted", "_held"
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,7 @@ class Share:
         """The rows of this part, by the columns."""
         if self.of == 1:
             return frame
-        hashed = F.xxhash64(*[zset.canonical(F.col(c), frame.schema[c].dataType) for c in columns])
-        return frame.where(F.pmod(hashed, F.lit(self.of)) == self.part - 1)
+        return frame.where(F.pmod(sameness.hashed(frame, columns), F.lit(self.of)) == self.part - 1)
 
 
 def verify(
@@ -58,15 +59,15 @@ def verify(
     hashed = [names[truth.columns.index(k)] for k in key if k in truth.columns] or names
     rows = share.of_rows(stored.toDF(*names) if len(stored.columns) == len(names) else stored, hashed)
     wanted = share.of_rows(truth.toDF(*names), hashed)
-    alike = zset.same_rows(wanted, rows)
+    alike = sameness.same_rows(wanted, rows)
     if alike is not None:
         return Differences(view, current.stamp.snapshot, alike, 0, 0, (), key, str(share))
-    differing = zset.consolidate(zset.subtract(wanted, rows)).persist()
+    differing = sameness.tallied(**{_WANTED: wanted, _HELD: rows}).where(F.col(_WANTED) != F.col(_HELD)).persist()
     try:
-        weight = F.col(zset.WEIGHT)
+        weight = F.col(_WANTED) - F.col(_HELD)
         counts = differing.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)
         columns = [F.col(c).alias(name) for c, name in zip(names, truth.columns, strict=True)]
-        found = differing.select(F.col(zset.WEIGHT), F.struct(*columns))
+        found = differing.select(weight, F.struct(*columns))
         samples = tuple(Difference(row[0], row[1].asDict()) for row in found.take(_SAMPLES))
     finally:
         differing.unpersist()

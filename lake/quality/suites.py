@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame
 from lake.config.models import ExpectationConfig, nearest
 from lake.core.redaction import Samples
 from lake.quality.results import Measurement
-from lake.spark.session import quieten
+from lake.spark.session import silence_pyspark_errors
 
 _SHOWN = ("element_count", "unexpected_count", "unexpected_percent", "missing_count", "missing_percent", "observed_value")
 _SOME = 5
@@ -75,7 +75,7 @@ def validate_rows(
 
     Raises ConfigError for an unknown expectation.
     """
-    quieten()  # PySpark logs the values that its errors quote
+    silence_pyspark_errors()  # PySpark logs the values that its errors quote
     context = gx.get_context(mode="ephemeral")
     source = context.data_sources.add_spark("lakejoin")
     source.get_execution_engine().spark = (

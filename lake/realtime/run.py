@@ -29,7 +29,7 @@ from lake.realtime.batch import Batch
 from lake.realtime.lease import Lease
 from lake.realtime.metrics import Metrics
 from lake.realtime.table_maintenance import TableMaintenance
-from lake.spark.failures import SPARK_ERRORS, as_lake_error, passing, safely
+from lake.spark.failures import SPARK_ERRORS, as_lake_error, is_transient, safely
 from lake.spark.session import own_session
 
 logger = logging.getLogger("lakejoin")
@@ -126,7 +126,7 @@ class RealtimePath:
                 maintenance.run(lambda: self.lake.stamp(self.view), idle=not moved)
             except _ERRORS as error:
                 failed += 1
-                if not passing(error) or failed >= self.settings.attempts:
+                if not is_transient(error) or failed >= self.settings.attempts:
                     raise
                 self._wait_to_retry(error, failed)
                 continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lake.catalyst.whole_numbers import INEXACT
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
@@ -54,8 +55,7 @@ class Computation:
     def of_changes(self) -> Edits | None:
         """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""
         try:
-            frame = changes.changes(self.definition, publish.stored_rows(self.pinned, self.reading), self.reading)
-            return None if frame is None else self.edits_of(frame)
+            return self._of_changes()
         except FallBackToRecompute as why:
             self.reading.fall_back(why)
         except SPARK_ERRORS as error:
@@ -67,11 +67,23 @@ class Computation:
             self.reading.fall_back(FallBackToRecompute(f"fell back to a full recompute: {why_failed}"))
         return self.of_query()
 
+    def _of_changes(self) -> Edits | None:
+        stored = publish.stored_rows(self.pinned, self.reading)
+        try:
+            frame = changes.changes(self.definition, stored, self.reading)
+            return None if frame is None else self.edits_of(frame)
+        except SPARK_ERRORS as error:
+            if INEXACT not in str(error):
+                raise
+            frame = changes.changes_of_inexact(self.definition, stored, self.reading)
+            return None if frame is None else self.edits_of(frame)
+
     def of_query(self) -> Edits:
         """Edits that bring the stored rows to those of the recomputed query."""
         definition = self.definition
         if definition.key is not None and self.gate is None and self.pinned.bytes > SMALL:
-            edits = compared(definition, in_names(definition, definition.relation.snapshot(self.reading)), self.pinned, self.reading)
+            rows = in_names(definition, definition.unbounded.relation.snapshot(self.reading))
+            edits = compared(definition, rows, self.pinned, self.reading)
             if edits is not None:
                 return edits
         return self.edits_of(changes.difference(definition, publish.stored_rows(self.pinned, self.reading), self.reading))

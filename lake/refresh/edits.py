@@ -25,8 +25,8 @@ from lake.errors import InternalError, KeyViolationError
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.spark import zset
-from lake.spark.jvm.gateway import values_of
-from lake.spark.key_ranges import Ranges, equality, of_frame
+from lake.spark.key_ranges import Ranges, equality, ranges_of
+from lake.spark.local_rows import values_of
 from lake.views.definition import Definition
 from lake.views.table import schema
 
@@ -177,7 +177,7 @@ def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tu
         return Edits(definition, new, None, {}, *counts)
     named = [F.col(f"k{i}").alias(k) for i, k in enumerate(keys)]
     touched = replace(by_key, frame=looked_up.select(*named, F.col(_REMOVED).alias(_WANTED)))
-    ranges = of_frame(touched.frame.drop(_WANTED), touched.local)
+    ranges = ranges_of(touched.frame.drop(_WANTED), touched.local)
     return Edits(definition, new, touched, dict(zip(keys, ranges, strict=True)), *counts)
 
 
@@ -193,7 +193,7 @@ def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) ->
     touched = Changes(removed, kept.count, kept.local)
     simple = (T.IntegralType, T.DecimalType, T.DateType, T.TimestampType, T.StringType)
     names = [c.name for c in definition.columns if isinstance(c.data_type, simple)][:_PRUNING_COLUMNS]
-    ranges = of_frame(removed.select(*[F.col(quoted(n)).alias(f"k{i}") for i, n in enumerate(names)]), touched.local)
+    ranges = ranges_of(removed.select(*[F.col(quoted(n)).alias(f"k{i}") for i, n in enumerate(names)]), touched.local)
     return Edits(definition, new, touched, dict(zip(names, ranges, strict=True)), inserted, 0, deleted)
 
 

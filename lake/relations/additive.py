@@ -8,7 +8,8 @@ the query does not select them, the parts of its aggregates: count(*), and for e
 
 No other row of the group is read. A group whose count(*) is 0 is deleted; a sum whose count of values is 0 is NULL. The minimum of a
 group (and the maximum) is valid until it is deleted: then the group is looked up and recomputed. So is a group with a sum of decimals
-that overflowed, which is NULL outside ANSI mode. The rule is exact for whole numbers and decimals; a sum of doubles would drift
+that overflowed, which is NULL outside ANSI mode, and one whose whole numbers add up to more than 2^53 where they are averaged: Spark
+adds these up as doubles, which are exact up to there. The rule is exact for whole numbers and decimals; a sum of doubles would drift
 (trap 8), so the rule does not apply to it.
 
 Example: stored are the count 2 and the sum 30 of group 1; 5 is inserted, 10 is deleted.
@@ -29,6 +30,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Expression, Measure, Node, column_name
+from lake.catalyst.whole_numbers import LARGEST
 from lake.relations.base import Relation
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
@@ -59,7 +61,7 @@ class AddedAggregate(Stored):
         overflow = reading.catalyst.spark.conf.get("spark.sql.ansi.enabled") != "true"
         may_overflow = [m for m in self.measures if overflow and m.kind == "sum" and m.data_type.startswith("DECIMAL")]
         added = reading.frames.keep_rows(_added(self, parts, may_overflow))
-        if not may_overflow and not any(m.kind in ("min", "max") for m in self.measures):
+        if not may_overflow and not any(m.kind in ("min", "max", "average") for m in self.measures):
             return added.frame.drop(_STALE)
         return _with_recomputed(self, added, reading)
 
@@ -85,7 +87,8 @@ def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame], may_overflow: 
     stale += [F.max(_lost(m, F.col(m.column))) for m in may_overflow]
     grouped = frame.groupBy(*groups).agg(*columns, F.greatest(F.lit(False), F.lit(False), *stale).alias(_STALE))
     remaining = grouped if not groups else grouped.where(F.col(_rows_of(aggregate).column) > 0)
-    lost = reduce(Column.__or__, [_lost(m, _finished(m)) for m in may_overflow], F.col(_STALE))
+    inexact = [F.col(column_name(m.parts[1])) > LARGEST for m in aggregate.measures if m.parts is not None]
+    lost = reduce(Column.__or__, [*[_lost(m, _finished(m)) for m in may_overflow], *inexact], F.col(_STALE))
     return remaining.select(*groups, *[_finished(m) for m in aggregate.measures], lost.alias(_STALE))
 
 
@@ -99,6 +102,8 @@ def _summed(measure: Measure) -> list[Column]:
         case "min" | "max":
             function = F.min if measure.kind == "min" else F.max
             return [function(F.when(sign >= 0, value)).alias(measure.column)]
+        case "average":
+            return []  # of its parts
         case "sum":
             wide = F.coalesce(value, F.lit(0)).cast(f"decimal(38,{measure.scale})")
             return [F.sum(F.when(sign < 0, -wide).otherwise(wide)).alias(measure.column)]
@@ -120,9 +125,13 @@ def _lost(measure: Measure, value: Column) -> Column:
 
 
 def _finished(measure: Measure) -> Column:
-    if measure.kind != "sum":
+    if measure.kind not in ("sum", "average"):
         return F.col(measure.column)
-    present = F.col(column_name(measure.count)) > 0  # type: ignore[arg-type]
+    count = F.col(column_name(measure.count))  # type: ignore[arg-type]
+    present = count > 0
+    if measure.parts is not None:
+        total = F.col(column_name(measure.parts[0])).cast("double")
+        return F.when(present, total / count.cast("double")).alias(measure.column)
     return F.when(present, F.col(measure.column)).cast(measure.data_type).alias(measure.column)
 
 

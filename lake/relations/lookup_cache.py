@@ -28,7 +28,7 @@ from lake.core.snapshots import Snapshot
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
 from lake.spark import zset
-from lake.spark.key_ranges import decoded, lossless, of_frame
+from lake.spark.key_ranges import decoded, lossless, ranges_of
 
 _KEY = "k"
 _MOST_ROWS = 1_000
@@ -306,4 +306,4 @@ def _only(keys: Keys, some: Sequence[Hashable], reading: Reading) -> Keys:
     schema = T.StructType([T.StructField("k0", ranges.data_type)])
     values = decoded(some, to_arrow_schema(schema, timezone="UTC")[0].type)
     frame = reading.catalyst.spark.createDataFrame(pa.Table.from_arrays([values], names=["k0"]), schema)
-    return replace(keys, frame=frame, ranges=of_frame(frame, True))
+    return replace(keys, frame=frame, ranges=ranges_of(frame, True))

@@ -14,7 +14,7 @@ from lake.relations.budget import Budget, FallBackToRecompute
 from lake.relations.frames import Changes, Frames
 from lake.relations.lookup_keys import Keys
 from lake.relations.tables import Sources, Tables
-from lake.spark.key_ranges import of_frame
+from lake.spark.key_ranges import ranges_of
 
 __all__ = ["SMALL", "Cache", "Changes", "Keys", "Reading", "Sources"]
 
@@ -111,4 +111,4 @@ class Reading:
         if not local:  # many changes may still be of few keys
             distinct = self.frames.keep_rows(frame.distinct())
             frame, local = distinct.frame, distinct.local
-        return Keys(tuple(parts[0][1]), frame, of_frame(frame, local), local)
+        return Keys(tuple(parts[0][1]), frame, ranges_of(frame, local), local)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from lake.catalyst import Catalyst
 from lake.catalyst.determinism import order_dependence
 from lake.catalyst.nodes import Expression, Node
+from lake.catalyst.whole_numbers import guarded
 from lake.errors import DefinitionError
 from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
@@ -23,24 +24,30 @@ _INNER = ("Inner", "Cross")
 _CONSTANTS = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
 
-def build(node: Node, catalyst: Catalyst) -> Relation:
-    """The relation of a node tree. Raises DefinitionError for a leaf that is neither a source nor a constant."""
+def build(node: Node, catalyst: Catalyst, bounded: bool = True) -> Relation:
+    """The relation of a node tree. Raises DefinitionError for a leaf that is neither a source nor a constant.
+
+    `bounded`: averages of whole numbers raise an error where these add up to more than 2^53, and depend on the order of rows nowhere
+    (catalyst/whole_numbers.py); else they may.
+    """
     needed = _needed(node, catalyst)
-    return _Builder(catalyst, needed, _together(node, needed)).relation(node)
+    return _Builder(catalyst, needed, _together(node, needed), bounded).relation(node)
 
 
 class _Builder:
-    def __init__(self, catalyst: Catalyst, needed: frozenset[int], together: Mapping[str, frozenset[str]]) -> None:
-        self.catalyst, self.needed, self.together = catalyst, needed, together
+    def __init__(self, catalyst: Catalyst, needed: frozenset[int], together: Mapping[str, frozenset[str]], bounded: bool) -> None:
+        self.catalyst, self.needed, self.together, self.bounded = catalyst, needed, together, bounded
 
     def relation(self, node: Node, above: tuple[str, ...] = ()) -> Relation:
         """`above`: the kinds of the operators above that look up rows, "Inner" for an inner join."""
-        node = replace(node, order_dependent=order_dependence(node, self.catalyst))
+        node = replace(node, order_dependent=order_dependence(node, self.catalyst, self.bounded))
+        node = guarded(node, self.catalyst) if self.bounded else node
         if not node.children:
             return self._leaf(node, shared=len(above) > 1 and set(above) != {"Inner"})
         looking = (*above, *self._looking(node))
         children = [self.relation(child, looking) for child in node.children]
-        subqueries = {expression: build(subquery, self.catalyst) for expression, subquery in self.catalyst.subquery_trees(node).items()}
+        inner = self.catalyst.subquery_trees(node)
+        subqueries = {expression: build(subquery, self.catalyst, self.bounded) for expression, subquery in inner.items()}
         if node.kind in LINEAR:
             return Linear(node, children, subqueries)
         if node.kind == "Union":

@@ -6,7 +6,7 @@ from pyspark import SparkContext
 
 
 def end_jvm(seconds: float) -> None:
-    """Let the JVM end by itself, and wait for that."""
+    """Tell the JVM to exit, and wait up to this many seconds until it has."""
     process = SparkContext._gateway.proc  # type: ignore[union-attr]
     process.stdin.close()
     process.wait(seconds)

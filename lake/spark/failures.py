@@ -1,6 +1,7 @@
 """Failures of Spark, Delta Lake and py4j: which exceptions they are, what caused them, and the `LakeError` that reports them.
 
-Every exception that leaves the public API is a `LakeError`. Rooms that need to catch a failure of Spark catch `SPARK_ERRORS`.
+Every exception that leaves the public API is a `LakeError`. Rooms that need to catch a failure of Spark catch `SPARK_ERRORS`, or
+`CALL_ERRORS` where they draw a conclusion about the table that was read.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from lake.errors import (
     QueryError,
 )
 
+CALL_ERRORS = (PySparkException, Py4JJavaError)
+"""What a call of Spark or Delta Lake raises if it fails inside the JVM: Java exceptions, whether PySpark converts them or not."""
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
-"""What a call of Spark or Delta Lake raises: converted Java exceptions, those that PySpark does not convert, and a lost JVM."""
+"""The same and a lost JVM, which says nothing about the table or the query of the call."""
 
 _OF_ROWS = re.compile(r"\[([A-Z][A-Z0-9_.]*)\](?:(?!SQLSTATE).)*SQLSTATE: (?:22|38|39|P0)", re.DOTALL)
-"""Spark's name for what went wrong with values (a division by zero, an overflow, a cast), in a function, or was raised by the query."""
+"""Error conditions about values (a division by zero, an overflow, a cast), of functions, and raised by the query itself."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*)[A-Z0-9_.]*\]")
 _WRAPPERS = ("TASK_WRITE_FAILED", "FAILED_READ_FILE", "FAILED_EXECUTE_UDF", "INTERNAL_ERROR", "FAILED_JOB")
 """Error conditions that only say that something inside failed. FAILED_READ_FILE.FILE_NOT_EXIST says enough."""
@@ -54,20 +57,26 @@ _AGAIN = 'Run it again; "lakejoin --debug" shows the stack trace.'
 
 
 def of_rows(error: Exception) -> str:
-    """Spark's name for what went wrong with the values of some rows; empty where the failure has another cause."""
+    """Spark's error condition of a failure that values of rows cause; empty if the failure has another cause."""
     found = None if "LAKEJOIN_INTERNAL" in str(error) else _OF_ROWS.search(str(error))
     return found[1] if found else ""
 
 
-def passing(error: Exception) -> bool:
-    """Whether trying again may help: the storage or the query failed, or another writer was first; nobody has to mend anything first."""
+def java_class(error: BaseException) -> str:
+    """The full name of the Java exception of a failure; empty if there is none."""
+    java: Any = _java(error)
+    return "" if java is None else str(java.getClass().getName())
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether the same call may succeed later: the storage or the query failed, or another writer was first."""
     if isinstance(error, ExpiredError | DefinitionError | KeyViolationError):
         return False
     caused = isinstance(error.__cause__, SPARK_ERRORS)
     return not isinstance(error, LakeError) or isinstance(error, QueryError | ConcurrencyError | EngineError) or caused
 
 
-def innermost(error: BaseException) -> str:
+def root_cause(error: BaseException) -> str:
     """The cause of a failure in one line, without stack traces and py4j's words. It may quote values of the data."""
     if isinstance(error, ConnectionError | Py4JNetworkError):
         return _JVM_ENDED
@@ -78,7 +87,7 @@ def innermost(error: BaseException) -> str:
 
 def reason(error: BaseException) -> str:
     """The cause of a failure in one line, without values of the data: of an error in the data only its name."""
-    text = innermost(error)
+    text = root_cause(error)
     condition = _CONDITION.match(text)
     if condition and any(is_of_data(message) for message in _messages(error) if condition[0] in message):
         return condition[0]
@@ -86,14 +95,14 @@ def reason(error: BaseException) -> str:
 
 
 def as_lake_error(error: Exception, doing: str, shown: Samples = Samples("keys"), outcome: str = "") -> LakeError:  # noqa: B008
-    """Any exception as one for a person.
+    """Any exception as a LakeError.
 
     `doing`: the subject of the sentence, such as "Reading view 'q20'"; `shown`: which values may be quoted; `outcome`: a sentence about
     what was or was not written.
     """
     if isinstance(error, LakeError):
         return error
-    text = shown.text(innermost(error))
+    text = shown.text(root_cause(error))
     if not isinstance(error, SPARK_ERRORS):
         named = f"{type(error).__name__}: {text}" if str(error) else type(error).__name__
         return InternalError(f'{doing} failed unexpectedly ({named}). Please report it; "lakejoin --debug" shows the stack trace.')
@@ -116,7 +125,7 @@ def reported(doing: str, shown: Callable[[], Samples] = lambda: Samples("keys"))
 
 
 def safely(shown: Callable[[], Samples]) -> Samples:
-    """How much may be shown; nothing where that can't be known since Spark fails again."""
+    """How much may be shown; nothing if that can't be determined because Spark fails again."""
     try:
         return shown()
     except (LakeError, *SPARK_ERRORS):
@@ -124,8 +133,8 @@ def safely(shown: Callable[[], Samples]) -> Samples:
 
 
 def _messages(error: BaseException) -> Iterator[str]:
-    """What the exception and its Java causes say, the outermost first; their class names where they say nothing."""
-    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    """The messages of the exception and of its Java causes, the outermost first; the class name of one without a message."""
+    java: Any = _java(error)
     if java is None:
         yield "" if isinstance(error, Py4JJavaError) else str(error)
         return
@@ -141,6 +150,10 @@ def _messages(error: BaseException) -> Iterator[str]:
             yield str(error)
 
 
+def _java(error: BaseException) -> Any:
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
 def _java_text(name: str, message: str) -> str:
     missing = _MISSING_CLASS.search(f"{name}: {message}")
     if missing:
@@ -154,7 +167,7 @@ def _java_text(name: str, message: str) -> str:
 
 
 def _unwrapped(message: str) -> str:
-    """A message without Spark's words about the job and py4j's about the call; of a Python function's failure the last line."""
+    """A message without Spark's text about the job and py4j's about the call; of a failure in a Python function, the exception only."""
     task = _TASK.search(message)
     text = task["cause"].strip() if task else message.strip()
     if task:

@@ -1,4 +1,4 @@
-"""Downloads Delta's jars once, by Spark's own resolver, so that later starts ask no registry.
+"""Downloads Delta's jars once, by Spark's own resolver, so that later starts need no network.
 
 The folder may hold other files: nothing is removed or overwritten but the jars that an earlier download has written, which are listed in
 its `delta-VERSION.resolved` file.
@@ -68,7 +68,7 @@ def _store(found: list[Path], folder: Path, mark: Path) -> None:
             jar.unlink(missing_ok=True)
         earlier.unlink()
     written = [jar.name for jar in found if not (folder / jar.name).exists()]
-    # a folder of its own: whoever looks at the jars meanwhile sees none of them half-written
+    # through a temporary folder, so that no other process sees an incomplete jar
     with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as part:
         for name in written:
             os.replace(shutil.copy(found[0].with_name(name), part), folder / name)

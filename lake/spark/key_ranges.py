@@ -2,8 +2,8 @@
 
     {3, 4, 9, 1000, NULL}  →  k BETWEEN 3 AND 9 OR k BETWEEN 1000 AND 1000 OR k IS NULL
 
-A range never speaks of NULL: where a key is NULL, that is said beside it (trap 12). None on floats (NaN, -0.0) and on collated
-strings, whose order in a file's statistics is not the order of the comparison.
+A range contains no NULL; whether NULL is among the keys is stored beside it (trap 12). Floats (NaN, -0.0) and collated strings have no
+ranges: the order of a file's statistics is not that of their comparison.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lake.spark.jvm.gateway import values_of
+from lake.spark.local_rows import values_of
 
 MOST_RANGES = 8
-"""More ranges would prune better, but each is evaluated against every file's statistics."""
+"""More ranges would skip more files, but each is evaluated on the statistics of every file."""
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Closed intervals, in the encoding of `_encoding`, that hold every non-NULL key; `null`: NULL is a key as well.
+    """Closed intervals, encoded by `_encoding`, that contain every non-NULL key. `null`: NULL is also a key.
 
-    `values`: the keys themselves, in order, where they are few enough to be on the driver.
+    `values`: the keys, sorted, if they are few enough to be on the driver.
     """
 
     data_type: T.DataType
@@ -40,7 +40,7 @@ class Ranges:
     values: tuple[Any, ...] | None = None
 
     def may_be_in(self, statistics: Statistics) -> bool:
-        """Whether a file with these statistics of the column can hold one of the keys."""
+        """Whether a file with these statistics of the column may contain one of the keys."""
         if self.null and statistics.nulls:
             return True
         if statistics.low is None or statistics.high is None:
@@ -53,7 +53,7 @@ class Ranges:
     def condition(self, column: str) -> str:
         """The condition, as SQL, on a (quoted) column of the same type, or of one that widens to it.
 
-        Always of the same shape, so that Spark need not generate code for it again.
+        The number of intervals is a power of two, so that few shapes of conditions occur and Spark reuses their generated code.
         """
         if not self.intervals:
             return f"{column} IS NULL" if self.null else "false"
@@ -65,8 +65,8 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a file says of one column: bounds of its non-NULL values (None: not known), in the encoding of `_encoding`; whether there may
-    be NULLs, and whether there is nothing else."""
+    """A file's statistics of one column: bounds of its non-NULL values, encoded by `_encoding` (None: unknown); whether it may contain
+    NULLs (`nulls`), and whether it contains nothing else (`only_nulls`)."""
 
     low: Any = None
     high: Any = None
@@ -96,7 +96,7 @@ _DECODERS: dict[type[T.DataType], Callable[[Any], Any]] = {
 
 
 def equality(ranges: Ranges | None) -> Callable[[Column, Column], Column]:
-    """How to compare with keys of these ranges: null-safe, but by the cheaper plain equality where none of them is NULL."""
+    """The comparison with keys of these ranges: null-safe equality, or plain equality, which is cheaper, if no key is NULL."""
     if ranges is None or ranges.null:
         return lambda a, b: a.eqNullSafe(b)
     return lambda a, b: a == b
@@ -106,10 +106,11 @@ def _shape(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ranges | None, ...]:
-    """Ranges for each column of a frame of keys; None where its type has none.
+def ranges_of(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ranges | None, ...]:
+    """The ranges of each column of a frame of keys; None for a type without ranges.
 
-    `local`: the rows are few and on the driver, so their values can be told apart; else only their bounds are read, in one job.
+    `local`: the rows are few and on the driver, so the ranges are exact; otherwise there is one range from the smallest to the largest key,
+    by one job.
     """
     fields = frame.schema.fields
     encodings = [_encoding(f.dataType) for f in fields]
@@ -138,14 +139,14 @@ def of_frame(frame: DataFrame, local: bool, most: int = MOST_RANGES) -> tuple[Ra
 
 
 def decoded(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
-    """The values that reached Python so, as Arrow has them."""
+    """Values in Spark's internal form (see `values_of`) as an Arrow array."""
     if pa.types.is_date(data_type) or pa.types.is_timestamp(data_type):
         return pa.array(values, pa.int32() if pa.types.is_date(data_type) else pa.int64()).cast(data_type)
     return pa.array(values, data_type)
 
 
 def lossless(values: Sequence[Any]) -> bool:
-    """Whether the values came over as they are: bytes that are no UTF-8 turn into U+FFFD on the way."""
+    """Whether no value was altered on its way to Python: bytes of a string that are not UTF-8 become U+FFFD."""
     return not any(isinstance(v, str) and "\ufffd" in v for v in values)
 
 
@@ -154,9 +155,9 @@ def _nulls(column: Column) -> Column:
 
 
 def _clustered(values: Sequence[Any], most: int) -> list[tuple[Any, Any]]:
-    """At most `most` closed intervals over sorted distinct values, cut at the widest gaps (or evenly, where there are none).
+    """At most `most` closed intervals over sorted distinct values, cut at the widest gaps (strings: into equal numbers of keys).
 
-    Where those cover most of what lies between the least and the greatest, they would leave nothing out: one interval is cheaper.
+    If these cover more than half of the distance from the smallest to the largest, one interval is returned: it is cheaper.
     """
     if len(values) <= most:
         return [(v, v) for v in values]
@@ -175,7 +176,7 @@ def _clustered(values: Sequence[Any], most: int) -> list[tuple[Any, Any]]:
 
 
 def _encoding(data_type: T.DataType) -> tuple[Callable[[Column], Column], Callable[[Any], str]] | None:
-    """How a value reaches Python, and the SQL literal that it comes back as without loss; None where ranges are not sound."""
+    """The encoding of a column's values for Python, and the SQL literal of an encoded value; None for types whose ranges would be wrong."""
     match data_type:
         case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType() | T.DecimalType():
             return (lambda c: c), (lambda v: f"CAST('{v}' AS {data_type.simpleString()})")

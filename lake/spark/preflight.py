@@ -1,4 +1,4 @@
-"""Is this machine fit to run Lakejoin? One line a finding; run by `make setup` before anything is installed, and by `doctor`.
+"""Checks whether Lakejoin can run on this machine; used by `make setup`, before anything is installed, and by `lakejoin doctor`.
 
 Run as a script it imports nothing of Lakejoin, and its syntax is old, so that a too old Python can say so.
 """
@@ -12,12 +12,12 @@ from pathlib import Path
 PYTHON = (3, 11)
 JAVA = 17
 AT_START = {"spark.buffer.pageSize": "4m"}
-"""Settings that Spark reads as its JVM starts. In pages of the default size the smallest table that is broadcast takes 64 MB of the driver
-until the collector finds it unused."""
+"""Settings that Spark reads only when its JVM starts. With pages of the default size, each broadcast table takes 64 MB of the driver's
+memory, however small it is, until it is garbage-collected."""
 
 
 def python_problem() -> "str | None":
-    """What is wrong with this Python, None if nothing."""
+    """Why this Python can't be used; None if it can."""
     if sys.version_info >= PYTHON:
         return None
     return "Python %d.%d or newer is needed, this is %s: set PYTHON=... to a newer one (make setup PYTHON=python3.12)." % (
@@ -28,7 +28,7 @@ def python_problem() -> "str | None":
 
 
 def java_version() -> "int | None":
-    """The major version of the Java on the path (or of JAVA_HOME), None where there is none."""
+    """The major version of the Java on the path (or of JAVA_HOME), None if there is none."""
     java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     try:
         text = subprocess.run([java, "-version"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False).stderr.decode()
@@ -39,7 +39,7 @@ def java_version() -> "int | None":
 
 
 def java_problem() -> "str | None":
-    """What is wrong with this Java, None if nothing."""
+    """Why this Java can't be used; None if it can."""
     found = java_version()
     if found is not None and found >= JAVA:
         return None
@@ -48,27 +48,27 @@ def java_problem() -> "str | None":
 
 
 def jar_folder() -> "Path":
-    """Where `make setup` keeps Delta's jars: in the virtual environment, or where LAKEJOIN_JARS says."""
+    """The folder of Delta's jars: LAKEJOIN_JARS, or a folder in the virtual environment."""
     return Path(os.environ.get("LAKEJOIN_JARS") or os.path.join(sys.prefix, "share", "lakejoin", "jars"))
 
 
 def jars() -> "list[str]":
-    """The jars that were resolved at set-up, empty where there are none: Spark then resolves them itself."""
+    """The downloaded jars. If there are none, Spark resolves them itself."""
     return sorted(str(jar) for jar in jar_folder().glob("*.jar"))
 
 
 def spark_home() -> "Path":
-    """Where Spark is: SPARK_HOME, or PySpark's own folder. PySpark is not loaded for it."""
+    """The folder of Spark: SPARK_HOME, or that of PySpark, which is not loaded for this."""
     from importlib.util import find_spec
 
     return Path(os.environ.get("SPARK_HOME") or find_spec("pyspark").submodule_search_locations[0])
 
 
 def class_path(resolved: "list[str]", spark: "Path") -> "list[str]":
-    """Those of the resolved jars that Spark (its home) has in no version of its own, which would come after these on the class path."""
+    """The downloaded jars without those that Spark has itself, in any version: on the class path these would hide Spark's own."""
     own = {artifact(jar.name) for jar in spark.joinpath("jars").glob("*.jar")}
     found = [jar for jar in resolved if artifact(Path(jar).name.partition("_")[2]) not in own | {"commons-logging"}]
-    return found if own else []  # jcl-over-slf4j stands for commons-logging
+    return found if own else []  # Spark has jcl-over-slf4j in place of commons-logging
 
 
 def artifact(jar: str) -> str:
@@ -77,7 +77,7 @@ def artifact(jar: str) -> str:
 
 
 def class_archive() -> "Path":
-    """Where `make setup` keeps what the JVM has made of the classes that a refresh loads (lake/cli/class_archive.py)."""
+    """The file of the class archive (lake/cli/class_archive.py)."""
     from importlib.metadata import version
 
     return jar_folder() / ("classes-%s-%s.jsa" % (version("pyspark"), version("delta-spark")))

@@ -1,7 +1,7 @@
-"""Where a refresh's time goes, from Spark's own metrics: `lakejoin refresh --profile`, and the benchmarks.
+"""Measures where the time of a refresh goes, by Spark's metrics, for `lakejoin refresh --profile` and the benchmarks.
 
-Spark's jobs are told apart by when they were submitted; what is no job is the driver's: logs, plans, code, trips between Python and
-the JVM.
+A job belongs to the phase in which it was submitted. The rest of a phase is time of the driver: reading logs, planning, generating code,
+calls between Python and the JVM.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lake.core.phases import PHASES, Phases
 from lake.core.results import Phase, Profile
+from lake.spark.failures import CALL_ERRORS, java_class
 from lake.spark.jvm.gateway import Java, jvm_of
 
 T = TypeVar("T")
 _WAIT = 10_000
-"""Milliseconds for Spark to note what has run."""
+"""Milliseconds to wait until Spark has recorded the finished jobs."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class _Counters:
 
 
 def profiled(running: Callable[[], SparkSession | None], work: Callable[[], T]) -> tuple[T, Profile]:
-    """Do some work, and say where the time went. `running`: Spark's session, None while there is none. What other threads do in the
-    same session meanwhile is counted as well."""
+    """Do some work and measure it. `running`: returns Spark's session, None while there is none. Jobs that other threads run in the
+    same session meanwhile are counted as well."""
     before, phases = _Counters.of(running()), Phases()
-    with phases.noted():
+    with phases.recorded():
         found = work()
     return found, _profile(running(), phases, before)
 
@@ -72,7 +72,7 @@ class _Job:
 
 
 def _jobs(spark: SparkSession, since: float) -> list[_Job]:
-    """The jobs that were submitted since then. Spark keeps what it knows of the last thousand."""
+    """The jobs that were submitted since then. Spark stores the last thousand."""
     context, scala = jvm_of(spark).org.apache.spark.SparkContext.getOrCreate(), jvm_of(spark).conversions
     context.listenerBus().waitUntilEmpty(_WAIT)
     store, found = context.statusStore(), []
@@ -88,10 +88,10 @@ def _jobs(spark: SparkSession, since: float) -> list[_Job]:
 
 
 def stage_of(store: Java, number: int) -> Java | None:
-    """What is known of a stage; of one that was skipped Spark may know nothing any more."""
+    """Spark's record of a stage; None for a skipped stage that is no longer stored."""
     try:
         return store.lastStageAttempt(number)
-    except Py4JJavaError as error:
-        if "NoSuchElementException" not in str(error.java_exception.getClass().getName()):
+    except CALL_ERRORS as error:
+        if "NoSuchElementException" not in java_class(error):
             raise
         return None

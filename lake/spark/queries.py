@@ -29,4 +29,4 @@ def place(tables: Mapping[str, DataFrame]) -> None:
 def whole_names(spark: SparkSession, parsed: Java, names: Sequence[str]) -> Java:
     """A parsed plan that reads each of these names that has a schema from the temporary view of that whole name."""
     long = [name for name in names if "." in name]
-    return jvm_of(spark).own_names.wholeNames(parsed, ",".join(long)) if long else parsed
+    return jvm_of(spark).own_schema_names.wholeNames(parsed, ",".join(long)) if long else parsed

@@ -1,4 +1,4 @@
-"""The Spark session that Lakejoin makes where the caller brings none, and the session of its own that each view works in."""
+"""Makes the Spark session, unless the caller provides one, and clones it: each view has a session with settings of its own."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 WRITTEN = "spark.lakejoin.written"
-"""What a session was made of (lake/spark/session_digest.py), where nobody but Lakejoin had a say in it."""
+"""The setting with the digest of a session (lake/spark/session_digest.py) that was made by Lakejoin alone, not by spark-submit."""
 _JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _FOR_SMALL_WORK = {
-    # G1, Java's default, works beside a refresh for a tenth of its CPU seconds, for the sake of short pauses that nobody waits for here.
+    # G1, Java's default, uses a tenth of a refresh's CPU seconds to keep pauses short, which is of no use here.
     r"-XX:\+Use\w+GC\b": "-XX:+UseParallelGC",
-    # Planning runs through a great deal of code, each piece of it some thousand times an hour: to optimise what is hardly warm never pays.
-    # Inner loops are found by their turns, and optimised as ever. Java's own numbers: 5000, 600, 15000.
+    # Planning runs much code, each method some thousand times an hour: optimising it costs more than it saves. Loops are still optimised,
+    # by the number of their iterations. Java's defaults: 5000, 600, 15000.
     r"-XX:[+-]?Tier": "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
 }
-"""What the JVM is told, by the options of a user's that leave it out (decisions 18 and 21)."""
+"""Options of the JVM, each with the pattern of the user's own options that replace it (decisions 18 and 21)."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher, has started the JVM
 
 # Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
@@ -46,9 +46,9 @@ _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # it asks the JVM five times at each call that makes a column
     **AT_START,
-    "spark.sql.ui.explainMode": "simple",  # of each plan a text is made for that page
-    "spark.sql.ui.retainedExecutions": "50",  # plans of the past, a thousand of them, kept for a page that is not shown
-    "spark.sql.codegen.cache.maxEntries": "5000",  # a refresh runs the same hundred pieces of generated code each time
+    "spark.sql.ui.explainMode": "simple",  # Spark formats each plan for that page
+    "spark.sql.ui.retainedExecutions": "50",  # Spark stores a thousand plans for a page that is not served
+    "spark.sql.codegen.cache.maxEntries": "5000",  # each refresh runs the same hundred generated classes
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.extensions": EXTENSION,
@@ -57,7 +57,7 @@ _DEFAULTS = {
 
 
 def make_session(settings: Mapping[str, str]) -> SparkSession:
-    """A session with Delta, with the given settings over those of spark-submit, and these over Lakejoin's defaults."""
+    """A session with Delta. The given settings override those of spark-submit, and these override Lakejoin's defaults."""
     builder, started_here = SparkSession.builder, SparkContext._active_spark_context is None
     submitted, named = _submitted(), bool({"spark.jars.packages", "spark.jars"} & settings.keys())
     resolved = at_first_use() if started_here and not submitted and not named else jars()
@@ -72,59 +72,59 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
         builder = builder.master("local[*]")
     for key, value in {**_DEFAULTS, **settings, **written}.items():
         builder = builder.config(key, value)
-    if submitted:  # its JVM runs already, with its class path and its way of logging
+    if submitted:  # the JVM runs already, with its own class path and logging
         session = builder.config("spark.log.level", settings.get("spark.log.level", "ERROR")).getOrCreate()
         if started_here:
             _install_local_files(session)
         return session
     if resolved:
-        if not here or not settings.get("spark.master", "local").startswith("local"):  # executors elsewhere have no class path of ours
+        if not here or not settings.get("spark.master", "local").startswith("local"):  # executors on other machines need the jars
             builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
     elif not named:
         builder = configure_spark_with_delta_pip(builder)
     session = builder.getOrCreate()
     if (session.sparkContext.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        session.sparkContext.pythonExec = sys.executable  # a user's functions find the packages that they find here; else: PATH's python3
+        session.sparkContext.pythonExec = sys.executable  # Python functions run in this Python, not in the first python3 of PATH
     if started_here:
         _install_local_files(session)
     return session
 
 
 def _install_local_files(session: SparkSession) -> None:
-    """Write local files without a process for each (decision 23). It applies to the whole JVM: never in one that the caller started."""
+    """Write local files without starting a process for each (decision 23). It affects the whole JVM, so never one of the caller's."""
     jvm_of(session).own("LocalFiles").install(session.sparkContext._jsc.hadoopConfiguration())
 
 
 def java_options(settings: Mapping[str, str]) -> str:
-    """The JVM's options for its collector and its compilers, each unless a user has chosen: a JVM of two collectors does not start."""
+    """The JVM's options for collection and compilation, without those that a user sets: a JVM with two collectors does not start."""
     said = [defaults_text(), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
     chosen = " ".join([*said, *(settings.get(name, "") for name in (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions"))])
     return " ".join(options for pattern, options in _FOR_SMALL_WORK.items() if not re.search(pattern, chosen))
 
 
 def _from_archive(options: str) -> str:
-    """The options with which the JVM takes classes from the archive, as far as it fits; unless another one is asked for."""
+    """The options for loading classes from the class archive; empty if there is none, or the user names another."""
     archive = class_archive()
     asked = "SharedArchiveFile" in options or "ArchiveClassesAtExit" in options
     return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable" if archive.exists() and not asked else ""
 
 
 def _submitted() -> dict[str, str]:
-    """The settings of spark-submit (its flags, its defaults file, and the master that it was given); none where there was none."""
+    """The settings of spark-submit: its arguments and its defaults file; empty if it did not start this process."""
     if _GATEWAY not in os.environ:
         return {}
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
 
 
-def quieten() -> None:
-    """Keep PySpark from printing each error as JSON beside the message that a person gets."""
+def silence_pyspark_errors() -> None:
+    """Keep PySpark from printing each error as JSON in addition to our message."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
 
 def own_session(spark: SparkSession) -> SparkSession:
-    """A clone of the caller's session, settings included, without its temp views (trap 17)."""
+    """A clone of a session with its settings, without its temporary views (trap 17)."""
     java = getattr(spark, "_jsparkSession", None)
     if java is None:
         raise ConfigError("This session is a Spark Connect client, which has no JVM to reach. Lakejoin needs a classic Spark session.")
@@ -138,10 +138,10 @@ def own_session(spark: SparkSession) -> SparkSession:
     clone = java.cloneSession()
     clone.sessionState().catalog().clearTempTables()
     own = SparkSession(spark.sparkContext, clone)
-    own.conf.set(_LEAVES, "1")  # rows on the driver: one task, and no shuffle to group them
+    own.conf.set(_LEAVES, "1")  # local rows are one partition, so that grouping them needs no shuffle
     for lost in _LOSING_ROWS:
         own.conf.set(lost, "false")
-    own.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # what is kept for a refresh is read a few times, and soon
+    own.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # frames are cached for one refresh, and read a few times
     if own.conf.get(_CHECKSUMS, None) is None:
         own.conf.set(_CHECKSUMS, f"org.apache.spark.sql.execution.streaming.checkpointing.{_BY_FILE_SYSTEM}")
     return own
@@ -149,27 +149,27 @@ def own_session(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def active_session(spark: SparkSession) -> Iterator[None]:
-    """Make the session this thread's active one: Delta asks the thread for its session, and a new thread has none."""
+    """Within it, the session is this thread's active one: Delta uses the thread's session, and a new thread has none."""
     with active(jvm_of(spark), spark._jsparkSession):
         yield
 
 
 _LOSING_ROWS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
-"""A file that can't be read is an error, whatever the caller's session does with it."""
+"""A file that can't be read is an error, whatever the settings of the caller's session."""
 
-# Few changes are broadcast, and grouped in few tasks: planning stage by stage would cost more jobs than it saves.
+# Few changes are broadcast and grouped in few tasks: adaptive execution would run more jobs than it saves.
 _FEW = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
 _LEAVES = "spark.sql.leafNodeDefaultParallelism"
-# Delta writes a version's checksum as Spark's streams write theirs: by Hadoop's FileContext, which starts eight processes on a local disk
+# By default Delta writes checksums by Hadoop's FileContext, which starts eight processes for each file on a local disk
 _CHECKSUMS, _BY_FILE_SYSTEM = "spark.sql.streaming.checkpointFileManagerClass", "FileSystemBasedCheckpointFileManager"
 
 
 @contextmanager
 def few_changes(own: SparkSession) -> Iterator[Callable[[], None]]:
-    """Settings of a view's own session for a refresh of few changes. Yields what ends them early, where there are many."""
+    """Within it, a view's session has the settings for few changes. Yields a function that ends them, for many changes."""
     with settings(own, _FEW) as end:
 
         def many() -> None:
@@ -184,7 +184,7 @@ def few_changes(own: SparkSession) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def settings(own: SparkSession, wanted: Mapping[str, str]) -> Iterator[Callable[[], None]]:
-    """Settings of a view's own session, for a time. Yields what ends them early."""
+    """Within it, a view's session has the given settings. Yields a function that ends them early."""
     before = {key: own.conf.get(key, None) for key in wanted}
 
     def end() -> None:
@@ -201,8 +201,8 @@ def settings(own: SparkSession, wanted: Mapping[str, str]) -> Iterator[Callable[
 
 @contextmanager
 def vacuuming(own: SparkSession) -> Iterator[None]:
-    """For a VACUUM: folders are listed in a few tasks a core (Delta makes ten thousand), and what it prints for a person goes
-    to standard error, from this thread on: standard output is for answers."""
+    """Settings for VACUUM: it lists folders in a few tasks for each core (Delta's default is ten thousand), and its messages go to standard
+    error, because standard output is for results."""
     jvm = jvm_of(own)
     getattr(getattr(jvm.scala, "Console$"), "MODULE$").setOutDirect(jvm.java.lang.System.err)
     with settings(own, {"spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * own.sparkContext.defaultParallelism)}):

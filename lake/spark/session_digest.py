@@ -1,4 +1,4 @@
-"""How a view and its session are written, as one text: while it stays the same, so does the view's definition over the same tables."""
+"""Digests of the text of a view's definition and of its session's settings: while both are equal, the definition has not changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ENVIRONMENT = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME", "TZ")
 
 
 def text_of(view: str, config: Config, names: Sequence[str], session: str | None = None) -> str:
-    """A digest of what is written of a view that reads some tables and views. `session`: `session_of` the one that it is analysed in.
+    """A digest of the text of a view's definition. `names`: the tables and views that it reads; `session`: the digest of its session.
 
-    Raises ConfigError where its query can't be read.
+    Raises ConfigError if the query can't be read.
     """
     settings = config.view(view)
     keys = {name: config.tables[name].primary_key for name in names if name in config.tables}
@@ -29,13 +29,13 @@ def text_of(view: str, config: Config, names: Sequence[str], session: str | None
 
 
 def session_of(settings: Mapping[str, str]) -> str:
-    """A digest of what decides how a session that Lakejoin makes with some settings computes."""
+    """A digest of everything that determines the results of a session that Lakejoin makes with these settings."""
     environment = {name: os.environ.get(name) for name in _ENVIRONMENT} | {"file": defaults_text()}
     return digest(json.dumps([dict(settings), environment, version("pyspark"), __version__], sort_keys=True))
 
 
 def defaults_text() -> str:
-    """Spark's own file of settings for this machine; empty where there is none."""
+    """The text of spark-defaults.conf; empty if there is none."""
     file = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf", "spark-defaults.conf")
     return file.read_text() if file.is_file() else ""
 

@@ -4,6 +4,8 @@
 drop the zeros. Rows are equal bit by bit here, not by Spark's equality: a case-insensitive collation, -0.0 and 0.0, the order
 of a map's entries and a VARIANT would each lose an update otherwise (design.md, trap 11).
 
+`canonical` is what refreshes compare rows by. Verification has an equality of its own (sameness.py).
+
 Law: for frames a, b and a number n, consolidate(a + b) holds each distinct row once, with the sum of its weights, never zero.
 """
 
@@ -15,6 +17,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+
+from lake.spark.jvm.invoked import variant_bytes
 
 WEIGHT = "w"
 
@@ -69,25 +73,6 @@ def _grouped(frame: DataFrame, summed: Sequence[str]) -> DataFrame:
     return grouped.select(*[f.name for f in fields], *summed) if carried else grouped
 
 
-def tallied(**frames: DataFrame) -> DataFrame:
-    """Several multisets of rows of the same columns, each distinct row once, with a column a frame that says how often it has the row."""
-    marked = [frame.select("*", *[F.lit(int(own == name)).cast("long").alias(own) for own in frames]) for name, frame in frames.items()]
-    return _grouped(reduce(lambda a, b: a.unionByName(b), marked), list(frames))
-
-
-def same_rows(a: DataFrame, b: DataFrame) -> int | None:
-    """How many rows two frames have, if these are the same as multisets; None where they are not, or can't be compared this way.
-
-    Compared are the number of rows and 128 bits of sums of their hashes, one pass over each and no shuffle: different rows have the same by
-    chance with a probability of 2^-128. Hashes pass over NULLs, which are hashed as such beside the values; of NULLs inside
-    arrays and structs they would know nothing.
-    """
-    if a.schema.names != b.schema.names or not all(_hashable(f.dataType) for f in [*a.schema.fields, *b.schema.fields]):
-        return None
-    found, other = (frame.agg(*_sums(frame)).collect()[0] for frame in (a, b))
-    return int(found[0]) if tuple(found) == tuple(other) else None
-
-
 def hashed(values: Iterable[tuple[Column, T.DataType]]) -> Column:
     """64 bits of a row's values: the same for equal rows, seldom for others."""
     return F.xxhash64(*[canonical(value, data_type) for value, data_type in values])
@@ -101,22 +86,6 @@ def repeats(frame: DataFrame) -> bool:
     row = groups.agg(F.sum("n"), F.count_if(F.col(WEIGHT) != 0)).head()
     assert row is not None
     return bool(row[1] < 0.8 * (row[0] or 0))
-
-
-def _sums(frame: DataFrame) -> list[Column]:
-    values = [canonical(F.col(f.name), f.dataType) for f in frame.schema.fields]
-    parts = [part for value in values for part in (value, value.isNull())]
-    halves = [half for seed in (1, 2) for half in _halves(F.xxhash64(F.lit(seed), *parts))]
-    return [F.count(F.lit(1)), *[F.sum(half) for half in halves]]
-
-
-def _halves(hashed: Column) -> tuple[Column, Column]:
-    """32 bits each, so that their sums can't overflow."""
-    return hashed.bitwiseAND(F.lit(0xFFFFFFFF)), F.shiftrightunsigned(hashed, 32)
-
-
-def _hashable(data_type: T.DataType) -> bool:
-    return not isinstance(data_type, T.ArrayType | T.MapType | T.StructType | T.VariantType)
 
 
 def to_rows(frame: DataFrame, what: str) -> DataFrame:
@@ -158,7 +127,8 @@ def canonical(value: Column, data_type: T.DataType) -> Column:
         case T.StringType():
             return F.encode(value.cast(T.StringType()), "utf-8")
         case T.VariantType():
-            return F.struct(F.schema_of_variant(value), F.to_json(value))
+            # Spark writes a part of a VARIANT anew with the names that it uses, in one order: the whole of it is such a part
+            return F.struct(*variant_bytes(F.variant_get(value, "$", "variant")))
         case T.ArrayType():
             return F.transform(value, _encoder(data_type.elementType))
         case T.MapType():

@@ -17,7 +17,7 @@ from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.catalyst.aggregate_split import stored
 from lake.catalyst.inspection import NOW, Inspection, inspected
 from lake.catalyst.keys import Carrying, Key, carrying, tie_free
-from lake.catalyst.nodes import Expression
+from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.null_extension import null_extended
 from lake.catalyst.user_functions import user_functions
 from lake.config.models import HIDDEN_PREFIX, Config
@@ -46,13 +46,22 @@ class OutputColumn:
     attribute: int
 
 
+@dataclass(frozen=True)
+class Unbounded:
+    """A view's relation whose averages of whole numbers may depend on the order of rows, and its scope; it raises nowhere."""
+
+    relation: Relation
+    scope: tuple[Expression, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Definition:
     """What a view is. `columns` are the query's; `hidden` are columns of its key or scope that the query does not select.
 
     `scope`: the columns by which rows are recomputed and compared with the stored rows, where the result depends on the order of rows
     (trap 8); empty where it does not, or where no columns bound what a change affects. `carried`: where the operator at the root is
-    refreshed from the stored rows, its columns → the tree's output that carries them. `null_extended`: the columns that each outer join
+    refreshed from the stored rows, its columns → the tree's output that carries them. `unbounded`: the relation and its scope where
+    averages of whole numbers are not known to be exact (catalyst/whole_numbers.py). `null_extended`: the columns that each outer join
     null-extends together.
     """
 
@@ -66,6 +75,7 @@ class Definition:
     scope: tuple[Expression, ...]
     carried: Mapping[int, int]
     fingerprint: Mapping[str, str]
+    unbounded: Unbounded
     null_extended: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -83,7 +93,7 @@ class Definition:
     def depends_on_keys(self) -> bool:
         """Whether the view is right only while declared primary keys hold: its key does, or a window's order leaves no ties by one."""
         declared = self.key is not None and self.key.declared
-        return declared or any(relation.node.tie_free for relation in self.relation.walk())
+        return declared or any(relation.node.tie_free == "declared" for relation in self.relation.walk())
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -135,6 +145,7 @@ def _defined(
         carried, hidden = Carrying(tree, None), ()
     relation = build(carried.node, catalyst)
     operator = stored_of(relation) if keyed else None
+    scopes = scope(relation, catalyst) if relation.order_dependent and operator is None and keyed else ()
     shape = [f"{c.name} {c.data_type.simpleString()}" for c in (*columns, *hidden)]
     return Definition(
         view=name,
@@ -144,11 +155,19 @@ def _defined(
         columns=columns,
         hidden=hidden,
         key=carried.key,
-        scope=scope(relation, catalyst) if relation.order_dependent and operator is None and keyed else (),
+        scope=scopes,
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
         fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys, functions),
+        unbounded=_unbounded(relation, carried.node, catalyst, scopes, keyed),
         null_extended=tuple(tuple(c.name for c in columns if c.attribute in group) for group in null_extended(tree, catalyst)),
     )
+
+
+def _unbounded(relation: Relation, node: Node, catalyst: Catalyst, scopes: tuple[Expression, ...], storable: bool) -> Unbounded:
+    if not any(r.node.guarded for r in relation.walk()):
+        return Unbounded(relation, scopes)
+    other = build(node, catalyst, bounded=False)
+    return Unbounded(other, scope(other, catalyst) if other.order_dependent and storable else ())
 
 
 def _refuse_nondeterministic(name: str, found: Inspection, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lake.core import cost
-from lake.core.results import Explanation, Step
+from lake.core.results import Explanation, OperatorExplanation
 from lake.relations.base import Relation
 from lake.relations.budget import Budget
 from lake.relations.joins import Join
@@ -35,12 +35,14 @@ def not_incremental(definition: Definition) -> str:
     return definition.recomputed or "; ".join(f"{_name(r)} is recomputed, since {reason}" for r, reason in found if reason)
 
 
-def _steps(relation: Relation, depth: int) -> Iterator[Step]:
-    yield Step(depth, _name(relation), relation.rule, _keys(relation), _looks_up(relation), _reason(relation))
+def _steps(relation: Relation, depth: int) -> Iterator[OperatorExplanation]:
+    yield OperatorExplanation(depth, _name(relation), relation.rule, _keys(relation), _looks_up(relation), _reason(relation))
     for child in relation.children:
         yield from _steps(child, depth + 1)
     for subquery in relation.subqueries.values():
-        yield Step(depth + 1, "Subquery", "evaluated at both ends; where its value differs, the operator above is recomputed", (), "", "")
+        yield OperatorExplanation(
+            depth + 1, "Subquery", "evaluated at both ends; where its value differs, the operator above is recomputed", (), "", ""
+        )
         yield from _steps(subquery, depth + 2)
 
 

@@ -7,7 +7,7 @@ import re
 
 from lake.config.models import Config
 from lake.errors import DefinitionError
-from lake.spark.failures import innermost
+from lake.spark.failures import root_cause
 
 _TIME_TRAVEL = re.compile(r"\[UNSUPPORTED_FEATURE\.TIME_TRAVEL\].*`(?P<name>[^`]+)`")
 _NO_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\][^`]*`(?P<name>[^ ]+)`(?= cannot| can't)")
@@ -15,7 +15,7 @@ _NO_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\][^`]*`(?P<name>[^ ]+)`(?= ca
 
 def refused_by_spark(name: str, config: Config, error: Exception) -> DefinitionError:
     """The error for a query that Spark can't analyse. Over placeholders: there are no rows to quote."""
-    view, text = config.view(name), innermost(error)
+    view, text = config.view(name), root_cause(error)
     missing, travel = _NO_TABLE.search(text), _TIME_TRAVEL.search(text)
     if "LAKEJOIN_PLACEHOLDER" in str(error):
         text = (

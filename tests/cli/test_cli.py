@@ -100,12 +100,12 @@ def test_backfill_shows_its_steps_and_show_reads_them(run: Any, lake: TestLake) 
     assert run("refresh", "v", "--step", "2", "--json").exit_code == 0
     planned = run("backfill", "v", "--since", "a=0", "--step", "2", "--dry-run")
     assert planned.exit_code == 0
-    assert planned.stdout.count("to make") == 3
+    assert planned.stdout.count("to do") == 3
     made = run("backfill", "v", "--since", "a=0", "--step", "2", "--json")
     assert [step["until"] for step in json.loads(made.stdout)["steps"]] == [{"a": 0}, {"a": 2}, {"a": 3}]
     assert "step 1: v at a@2: incremental" in made.stderr
     again = run("backfill", "v", "--since", "a=0", "--step", "2", "--publish")
-    assert again.stdout.count("there") == 3
+    assert again.stdout.count("exists") == 3
     assert "the stored rows are the same" in again.stdout
     shown = run("show", "v", "--at", "a=2", "--json")
     assert [row["id"] for row in json.loads(shown.stdout)] == [2, 3]
@@ -247,7 +247,7 @@ def test_init_of_a_lake_with_views_and_of_a_folder_that_is_a_table(run: Any, lak
 
 def test_a_run_that_is_asked_for_wrong_leaves_a_line_for_its_scheduler(run: Any) -> None:
     answer = run("--run", "r1", "backfill", "v", "--mode", "replay", "--step", "1")
-    assert (answer.exit_code, "lakejoin: a replay needs --since" in answer.stderr) == (2, True)
+    assert (answer.exit_code, "lakejoin: --mode replay needs --since" in answer.stderr) == (2, True)
 
 
 def test_doctor_sees_a_key_of_no_column(run: Any, lake: TestLake, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import lake
 import lake.cli.init as init
 from lake.cli.app import app
-from lake.cli.context import write_whole
+from lake.cli.context import write_atomically
 from lake.errors import ConfigError
 
 
@@ -42,7 +42,7 @@ def test_a_link_at_a_temporary_name_is_not_followed(tmp_path: Path) -> None:
     victim, file = tmp_path / "victim", tmp_path / "report.html"
     victim.write_text("precious")
     (tmp_path / ".report.html.part").symlink_to(victim)
-    write_whole(file, "page")
+    write_atomically(file, "page")
     assert (victim.read_text(), file.read_text()) == ("precious", "page")
     (tmp_path / "as-usual").write_text("")
     assert file.stat().st_mode == (tmp_path / "as-usual").stat().st_mode
@@ -52,7 +52,7 @@ def test_a_link_at_a_temporary_name_is_not_followed(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "report.html").mkdir()
     with pytest.raises(ConfigError, match=r"report.html can't be written .*--output"):
-        write_whole(tmp_path / "report.html", "page")
+        write_atomically(tmp_path / "report.html", "page")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.delta.file_changes import moved, rows
+from lake.delta.file_changes import file_changes, rows
 from lake.delta.tables import Table
 from lake.spark import zset
 from tests.lakes import TestLake, multiset
@@ -43,9 +43,9 @@ def test_rows_moved_are_the_difference_of_two_versions(lake: TestLake, partition
     versions = [log.at(n) for n in range(log.head().version.number + 1)]
     held = [multiset(version.rows()) for version in versions]
     for since, until in [(s, u) for s in (0, 2, 5) for u in range(s + 1, len(versions))]:
-        files = moved(versions[until], since)
+        files = file_changes(versions[until], since)
         found = rows(versions[until], files, ["id", "v", "p"])
-        assert files.rows == (0 if files.went else found.count())
+        assert files.rows == (0 if files.removed else found.count())
         changes = Counter({tuple(row)[:3]: row[3] for row in zset.consolidate(found).collect()})
         assert dict(changes) == {
             row: held[until][row] - held[since][row] for row in held[until] | held[since] if held[until][row] != held[since][row]
@@ -57,11 +57,11 @@ def test_a_delete_reads_each_file_once_and_the_feed_is_left_to_what_it_is_cheape
     for change in ("DELETE FROM {a} WHERE v = 1", "DELETE FROM {a} WHERE v = 2", "DELETE FROM {a} WHERE v = 3"):
         lake.sql(change)
     head = Table("a", lake.path("a"), None).log(lake.spark).head()
-    found = moved(head, 0)
-    assert (len(found.came), len(found.went), len(found.marked)) == (0, 0, 1)
+    found = file_changes(head, 0)
+    assert (len(found.added), len(found.removed), len(found.new_vectors)) == (0, 0, 1)
     assert 4 * found.bytes < found.feed_bytes  # that reads the file five times: once, then twice for each vector over another
     lake.sql("UPDATE {a} SET v = 9 WHERE id = 4")
-    found = moved(Table("a", lake.path("a"), None).log(lake.spark).head(), head.version.number)
+    found = file_changes(Table("a", lake.path("a"), None).log(lake.spark).head(), head.version.number)
     assert found.feed_bytes < found.bytes
 
 

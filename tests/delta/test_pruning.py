@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from lake.delta import listing
 from lake.delta.tables import Table
-from lake.spark.key_ranges import Ranges, of_frame
+from lake.spark.key_ranges import Ranges, ranges_of
 from tests.lakes import TestLake, multiset
 
 LONG = "x" * 40
@@ -40,7 +40,7 @@ def test_no_file_with_a_key_in_it_is_left_out(spark: SparkSession, tmp_path: Pat
     everything = pinned.rows().toDF("k", "file")
     for file in range(len(files)):
         keys = everything.where(f"file = {file}").selectExpr("k AS key")
-        ranges = of_frame(keys, local=True)[0]
+        ranges = ranges_of(keys, local=True)[0]
         expected = multiset(everything.join(keys, on=everything["k"].eqNullSafe(keys["key"]), how="left_semi"))
         found = pinned.rows_among({column: ranges} if ranges is not None else {}).toDF("k", "file")
         assert expected <= multiset(found)
@@ -61,7 +61,7 @@ def test_partitions_without_keys_are_left_out(lake: TestLake, spark: SparkSessio
     pinned = Table("t", lake.path("t"), None).log(spark).head()
     for row in pinned.rows().collect():
         keys = pinned.rows().where(F.col("p").eqNullSafe(F.lit(row.p))).select("p")
-        found = pinned.rows_among({"p": of_frame(keys, local=True)[0]})  # type: ignore[dict-item]
+        found = pinned.rows_among({"p": ranges_of(keys, local=True)[0]})  # type: ignore[dict-item]
         assert multiset(keys) == multiset(found.select("p"))
 
 

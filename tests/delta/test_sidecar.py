@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.delta.sidecar import Folder
+from lake.delta import sidecar
+from lake.delta.sidecar import Folder, names_below
 from lake.errors import TargetError
 
 
@@ -31,6 +32,25 @@ def test_files_older_than_a_time_are_removed(spark: SparkSession, tmp_path: Path
         os.utime(tmp_path / "_runs" / f"a-{number}", (number * 100, number * 100))
     assert folder.delete_older(100.0) == 1
     assert folder.names() == ["a-1", "a-2"]
+
+
+def test_names_of_files_stay_in_the_jvm_and_are_asked_for_some_at_a_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sidecar, "_MOST_NAMES", 2)
+    names = ["a", "b c", "d%20e", "f#", "g`é"]
+    (tmp_path / "p=1 2").mkdir()
+    (tmp_path / "_change_data").mkdir()
+    (tmp_path / "_delta_log").mkdir()
+    for name, folder in zip(names, ("", "p=1 2", "p=1 2", "_change_data", ""), strict=True):
+        (tmp_path / folder / name).touch()
+    (tmp_path / "_delta_log" / "hidden").touch()
+    there = names_below(spark, str(tmp_path))
+    assert there.missing([*names, "h", "hidden", "d e", "i"]) == {"h", "hidden", "d e", "i"}
+    assert there.missing([]) == set()
+    (tmp_path / "p=1 2" / "b c").unlink()
+    (tmp_path / "j").touch()
+    assert there.without(names_below(spark, str(tmp_path))) == 1
 
 
 @pytest.mark.parametrize("link", ["lease.json", ".lease.json.crc"])

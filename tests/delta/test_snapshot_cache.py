@@ -152,8 +152,12 @@ def test_what_is_found_by_the_names_of_commits_is_what_delta_finds_by_listing_th
     def told(segment: Any) -> tuple[Any, ...]:
         return int(segment.version()), segment.lastCommitFileModificationTimestamp(), str(segment.deltas().lastOption().toString())
 
-    def said(found: Any) -> list[str]:
-        return list(iter(lambda: commits.next(found), None))
+    def said(found: Any, most: int = 1000) -> list[str]:
+        return list(iter(lambda: commits.next(found, most), None))
+
+    def of_delta(found: Any) -> list[str]:
+        pairs = log.scala.list(found.toSeq())
+        return ["\n".join([f"{pair._1()} false", *(str(action.json()) for action in log.scala.list(pair._2()))]) for pair in pairs]
 
     segment, went_on = listed(), 0
     for step in STEPS:
@@ -166,7 +170,12 @@ def test_what_is_found_by_the_names_of_commits_is_what_delta_finds_by_listing_th
         segment = now
     assert went_on >= len(STEPS) - 4
     last = int(segment.version())
-    assert said(commits.between(log.java, 0, last)) == said(log.java.getChanges(0, last, none, True))
+    assert said(commits.between(log.java, 0, last)) == of_delta(log.java.getChanges(0, last, none, True))
+    one_by_one = said(commits.between(log.java, 0, last), most=1)
+    assert [part.split("\n", 1)[1] for part in one_by_one] == [
+        action for part in said(commits.between(log.java, 0, last)) for action in part.split("\n")[1:]
+    ]
+    assert [part.split()[1] for part in one_by_one].count("false") == last + 1
     assert len(said(commits.between(log.java, 3, last + 5))) == last - 2
     assert commits.following(log.java, segment) is not None
     gap = tmp_path / "t" / "_delta_log" / f"{last + 2:020d}.json"
@@ -192,10 +201,10 @@ def test_a_table_whose_storage_hangs_keeps_no_other_from_being_read(
 ) -> None:
     hung, other = Log(spark, made(tmp_path / "hung")), Log(spark, made(tmp_path / "other"))
     entered, released = threading.Event(), threading.Event()
-    waits = {name: getattr(snapshot_cache.State, name) for name in ("_followed", "_in_memory", "_since")}
+    waits = {name: getattr(snapshot_cache.NewestSnapshot, name) for name in ("_followed", "_in_memory", "_since")}
 
     def hanging(name: str) -> Callable[..., Any]:
-        def call(state: snapshot_cache.State, *arguments: Any) -> Any:
+        def call(state: snapshot_cache.NewestSnapshot, *arguments: Any) -> Any:
             if "hung" in str(state.log.logPath()):
                 entered.set()
                 assert released.wait(120)
@@ -205,7 +214,7 @@ def test_a_table_whose_storage_hangs_keeps_no_other_from_being_read(
 
     other.head()
     for name in waits:
-        monkeypatch.setattr(snapshot_cache.State, name, hanging(name))
+        monkeypatch.setattr(snapshot_cache.NewestSnapshot, name, hanging(name))
         entered.clear()
         released.clear()
         write_deltalake(str(tmp_path / "hung"), rows((4, 4)), mode="append")
@@ -224,7 +233,7 @@ def test_a_table_whose_storage_hangs_keeps_no_other_from_being_read(
             released.set()
             reader.join(120)
         assert len(heads) == 1
-        monkeypatch.setattr(snapshot_cache.State, name, waits[name])
+        monkeypatch.setattr(snapshot_cache.NewestSnapshot, name, waits[name])
 
 
 def test_versions_of_more_tables_than_the_bound_are_freed_in_both_processes(

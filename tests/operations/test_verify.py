@@ -10,7 +10,7 @@ from lake.core.snapshots import Snapshot, Version
 from lake.errors import ExpiredError, QueryError
 from lake.operations import verify
 from lake.operations.verify import Share
-from lake.spark.zset import same_rows
+from lake.spark.sameness import same_rows
 from tests.lakes import TestLake, multiset
 
 
@@ -49,8 +49,9 @@ def test_the_same_rows_in_another_order_are_the_same(spark: SparkSession, one: s
     assert same_rows(rows(spark, one), rows(spark, other).repartition(2)) == count
 
 
-def test_rows_with_nested_values_are_left_to_the_comparison_row_by_row(spark: SparkSession) -> None:
-    assert same_rows(rows(spark, "(array(1, NULL), 1)"), rows(spark, "(array(1, NULL), 1)")) is None
+def test_rows_with_nested_values_are_compared_in_the_same_way(spark: SparkSession) -> None:
+    assert same_rows(rows(spark, "(array(1, NULL), 1)"), rows(spark, "(array(1, NULL), 1)")) == 1
+    assert same_rows(rows(spark, "(array(1, NULL), 1)"), rows(spark, "(array(NULL, 1), 1)")) is None
 
 
 def test_each_row_is_in_one_share_whatever_its_key(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from lake.core.results import Explanation, Step
+from lake.core.results import Explanation, OperatorExplanation
 from lake.quality.data_docs import index_page, result_page
 from lake.quality.findings import findings
 from lake.quality.health import health
@@ -68,7 +68,7 @@ def view_report(text: str) -> ViewReport:
     rows: list[Row] = [row_of(m, "run", datetime.now(UTC), text) for m in (measure, broken)]
     known = findings(rows, {text: [text]})
     assert known
-    explanation = Explanation(text, (text,), False, text, (Step(1, text, text, (text,), text, text),), {text: text})
+    explanation = Explanation(text, (text,), False, text, (OperatorExplanation(1, text, text, (text,), text, text),), {text: text})
     return ViewReport(text, (), (), (), {}, rows, health(text, rows), explanation, {}, 48.0, text, lambda name: name)
 
 

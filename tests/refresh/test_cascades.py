@@ -62,7 +62,7 @@ def test_parents_that_disagree_are_an_error_naming_both(diamond: TestLake) -> No
     diamond.open.refresh_all()
     diamond.sql("DELETE FROM {a} WHERE id = 3")
     diamond.refresh("least")
-    with pytest.raises(SourceError, match=r"different versions of a: totals for 0, least for 1"):
+    with pytest.raises(SourceError, match=r"different versions of a: totals from 0, least from 1"):
         diamond.refresh("both")
     assert [r.mode for r in diamond.open.refresh_all()] == ["incremental", "incremental", "none", "incremental"]
 

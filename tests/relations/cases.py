@@ -143,31 +143,34 @@ SCOPED = {
         FROM (SELECT DISTINCT s, v, substr(s, 1, 1) AS r FROM a)) WHERE n = 1""",
     "lag_and_running_sum": """SELECT s, v, lag(v) OVER (PARTITION BY s ORDER BY v + 0) AS l,
         sum(v) OVER (PARTITION BY s ORDER BY v + 0 ROWS UNBOUNDED PRECEDING) AS t FROM (SELECT DISTINCT s, v FROM a)""",
-    "average": "SELECT s, avg(v) AS m FROM a GROUP BY s HAVING count(*) < 3",
-    "average_by_what_is_not_selected": "SELECT avg(v) AS m FROM a GROUP BY s HAVING count(*) < 3",
+    "average": "SELECT s, avg(double(v)) AS m FROM a GROUP BY s HAVING count(*) < 3",
+    "average_by_what_is_not_selected": "SELECT avg(double(v)) AS m FROM a GROUP BY s HAVING count(*) < 3",
     "sum_of_doubles": "SELECT s, id, sum(CAST(v AS double)) AS d FROM a GROUP BY s, id HAVING count(*) < 3",
     "collected": "SELECT upper(s) AS u, sort_array(collect_list(v)) AS l FROM a GROUP BY upper(s)",
-    "joined_with_averages": "SELECT a.id, a.s, g.m FROM a JOIN (SELECT id, avg(w) AS m FROM b GROUP BY id) g ON a.id = g.id",
-    "left_joined_with_averages": "SELECT a.id, a.v, g.m FROM a LEFT JOIN (SELECT id, avg(w) AS m FROM b GROUP BY id) g ON a.id = g.id",
-    "averages_joined": """SELECT x.id, x.m, y.m AS n FROM (SELECT id, avg(v) AS m FROM a GROUP BY id) x
-        JOIN (SELECT id, avg(w) AS m FROM b GROUP BY id) y ON x.id = y.id AND x.m < y.m""",
-    "averages_with_a_row_of_another_key": """SELECT x.s, x.m, b.w FROM (SELECT s, max(id) AS id, avg(v) AS m FROM a GROUP BY s) x
+    "joined_with_averages": "SELECT a.id, a.s, g.m FROM a JOIN (SELECT id, avg(double(w)) AS m FROM b GROUP BY id) g ON a.id = g.id",
+    "left_joined_with_averages": """SELECT a.id, a.v, g.m FROM a
+        LEFT JOIN (SELECT id, avg(double(w)) AS m FROM b GROUP BY id) g ON a.id = g.id""",
+    "averages_joined": """SELECT x.id, x.m, y.m AS n FROM (SELECT id, avg(double(v)) AS m FROM a GROUP BY id) x
+        JOIN (SELECT id, avg(double(w)) AS m FROM b GROUP BY id) y ON x.id = y.id AND x.m < y.m""",
+    "averages_with_a_row_of_another_key": """SELECT x.s, x.m, b.w FROM (SELECT s, max(id) AS id, avg(double(v)) AS m FROM a GROUP BY s) x
         LEFT JOIN b ON x.id = b.id""",
-    "averages_that_exist_elsewhere": """SELECT x.s, x.m FROM (SELECT s, max(id) AS id, avg(v) AS m FROM a GROUP BY s) x
+    "averages_that_exist_elsewhere": """SELECT x.s, x.m FROM (SELECT s, max(id) AS id, avg(double(v)) AS m FROM a GROUP BY s) x
         WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.id = x.id AND b.w > x.m)""",
-    "large_averages_joined": """SELECT x.k, x.m, b.w FROM (SELECT id AS k, avg(v) AS m FROM a GROUP BY id HAVING avg(v) > 1) x
+    "large_averages_joined": """SELECT x.k, x.m, b.w FROM (SELECT id AS k, avg(double(v)) AS m FROM a GROUP BY id HAVING max(v) > 1) x
         JOIN b ON x.k = b.id""",
     "newest_joined_by_what_it_took": """SELECT x.s, x.id, b.w FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY v) AS n
         FROM (SELECT DISTINCT id, s, v FROM a)) x JOIN b ON x.id = b.id WHERE x.n = 1""",
-    "averages_united": "SELECT id AS k, avg(v) AS m FROM a GROUP BY id UNION ALL SELECT id, avg(w) FROM b GROUP BY id",
-    "averages_exploded": "SELECT s, e FROM (SELECT s, avg(v) AS m FROM a GROUP BY s) LATERAL VIEW explode(array(m, 1.5)) t AS e",
-    "ranked_averages": "SELECT s, id, rank() OVER (PARTITION BY s ORDER BY m) AS r FROM (SELECT s, id, avg(v) AS m FROM a GROUP BY s, id)",
+    "averages_united": "SELECT id AS k, avg(double(v)) AS m FROM a GROUP BY id UNION ALL SELECT id, avg(double(w)) FROM b GROUP BY id",
+    "averages_exploded": "SELECT s, e FROM (SELECT s, avg(double(v)) AS m FROM a GROUP BY s) LATERAL VIEW explode(array(m, 1.5)) t AS e",
+    "ranked_averages": """SELECT s, id, rank() OVER (PARTITION BY s ORDER BY m) AS r
+        FROM (SELECT s, id, avg(double(v)) AS m FROM a GROUP BY s, id)""",
 }
 UNSCOPED = {
     "first_joined_by_what_it_took": "SELECT x.s, x.k, b.w FROM (SELECT s, first(id) AS k FROM a GROUP BY s) x JOIN b ON x.k = b.id",
-    "averages_of_averages": "SELECT m, avg(n) AS a FROM (SELECT s, avg(v) AS m, count(*) AS n FROM a GROUP BY s) GROUP BY m",
-    "averages_fully_joined": "SELECT g.m, b.w FROM (SELECT id, avg(v) AS m FROM a GROUP BY id) g FULL JOIN b ON g.id = b.id",
-    "average_of_all": "SELECT avg(CAST(v AS double)) AS m FROM a",
+    "averages_of_averages": """SELECT m, avg(double(n)) AS a
+        FROM (SELECT s, avg(double(v)) AS m, count(*) AS n FROM a GROUP BY s) GROUP BY m""",
+    "averages_fully_joined": "SELECT g.m, b.w FROM (SELECT id, avg(double(v)) AS m FROM a GROUP BY id) g FULL JOIN b ON g.id = b.id",
+    "average_of_all": "SELECT avg(double(v)) AS m FROM a",
     "rows_numbered": "SELECT v, row_number() OVER (ORDER BY v + 0) AS r FROM (SELECT DISTINCT v FROM a)",
 }
 # sums, counts, averages and extremes at the root, added to the stored rows
@@ -195,6 +198,7 @@ TOP = {
     "order_by_limit": "SELECT id, s, v FROM a ORDER BY v DESC NULLS LAST, id, s LIMIT 3",
     "order_by_limit_not_selected": "SELECT s FROM a ORDER BY v DESC NULLS LAST, id, s LIMIT 3",
     "order_by_limit_of_groups": "SELECT s, sum(v) AS t FROM a GROUP BY s ORDER BY t DESC NULLS LAST, s LIMIT 2",
+    "order_by_limit_of_averages": "SELECT s, avg(v) AS m FROM a GROUP BY s ORDER BY m DESC NULLS LAST, s LIMIT 2",
     "order_by_limit_of_joins": "SELECT a.s, b.w FROM a LEFT JOIN b ON a.id = b.id ORDER BY w NULLS FIRST, s LIMIT 4",
     "order_by_limit_of_more_than_there_are": "SELECT id, s, v FROM a ORDER BY v, id, s LIMIT 100",
 }
@@ -225,6 +229,15 @@ SECTIONS |= {
         "max_by": "SELECT s, max_by(id, v) AS i FROM a WHERE v IS NOT NULL GROUP BY s",
         "listagg": "SELECT s, listagg(CAST(v AS string), ',') WITHIN GROUP (ORDER BY v) AS l FROM a GROUP BY s",
         "cube_with_grouping_id": "SELECT s, id, grouping_id(s, id) AS g, count(*) AS n FROM a GROUP BY CUBE (s, id)",
+        "distincts_beside_a_sum": """SELECT s, count(DISTINCT v) AS d, count(DISTINCT id) AS e, sum(v) AS n FROM a GROUP BY s
+            HAVING count(*) > 1""",
+        "distincts_and_averages": """SELECT upper(s) AS u, count(DISTINCT v) FILTER (WHERE id > 1) AS d, sum(DISTINCT id) AS e, avg(v) AS m,
+            count(*) FILTER (WHERE v > 3) AS f FROM a GROUP BY upper(s)""",
+        "distincts_of_all_rows": "SELECT count(DISTINCT v) AS d, count(DISTINCT id) AS e, max(s) AS m FROM a",
+        "distincts_rolled_up": """SELECT s, id, count(DISTINCT v) AS d, count(DISTINCT v % 2) AS e, sum(v) AS n FROM a
+            GROUP BY ROLLUP (s, id)""",
+        "distincts_of_outer_joins": """SELECT a.s, count(DISTINCT b.w) AS d, count(DISTINCT a.v) AS e, sum(b.w) + min(a.id) AS n
+            FROM a LEFT JOIN b ON a.id = b.id GROUP BY a.s""",
         "distinct_with_filter": "SELECT s, count(DISTINCT v) FILTER (WHERE id > 1) AS d, sum(DISTINCT v) AS t FROM a GROUP BY s",
         "having_with_a_subquery": "SELECT s, sum(v) AS t FROM a GROUP BY s HAVING sum(v) > (SELECT min(w) FROM b)",
         "groups_of_structs": "SELECT named_struct('s', s, 'v', v) AS k, count(*) AS n FROM a GROUP BY named_struct('s', s, 'v', v)",
@@ -237,6 +250,10 @@ SECTIONS |= {
             GROUP BY w""",
         "groups_of_what_may_be_padded_and_not": """SELECT w, s, count(DISTINCT v) AS n FROM b RIGHT JOIN a ON a.id = b.id AND v * 10 < w
             GROUP BY w, s""",
+        "large_averages_of_whole_numbers": "SELECT s, avg(v) AS m FROM a GROUP BY s HAVING avg(v) > 4",
+        "averages_of_narrow_decimals": "SELECT k, avg(x) AS m FROM c GROUP BY k HAVING count(*) < 3",
+        "averages_of_whole_numbers_joined": """SELECT a.id, a.s, g.m FROM a
+            JOIN (SELECT id, avg(w) AS m, avg(DISTINCT w) AS d FROM b GROUP BY id) g ON a.id = g.id AND g.d > a.v""",
         "two_levels": "SELECT n, count(*) AS m FROM (SELECT s, count(*) AS n FROM a GROUP BY s) GROUP BY n",
     },
     "More windows": {
@@ -258,6 +275,7 @@ SECTIONS |= {
             FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY v, s) AS n FROM a) WHERE n <= 1 AND v > 0""",
         "lags_aggregated": """SELECT id, sum(v - l) AS d FROM (SELECT id, v, lag(v) OVER (PARTITION BY s ORDER BY v, id) AS l FROM a)
             GROUP BY id""",
+        "averages_of_whole_numbers_over_partitions": "SELECT id, s, avg(v) OVER (PARTITION BY s) AS m FROM a",
         "two_partitions": "SELECT s, id, count(*) OVER (PARTITION BY s) AS n, max(v) OVER (PARTITION BY id) AS m FROM a",
         "window_of_groups": "SELECT s, sum(v) AS t, rank() OVER (PARTITION BY s IS NULL ORDER BY sum(v)) AS r FROM a GROUP BY s",
     },

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from lake.catalyst import Catalyst
+from lake.catalyst.whole_numbers import INEXACT
 from lake.config.loader import load
 from lake.core.sql import quoted
 from lake.refresh import changes
@@ -20,6 +21,7 @@ from lake.refresh.edits import in_names
 from lake.relations.budget import FallBackToRecompute
 from lake.relations.reading import Reading
 from lake.spark import zset
+from lake.spark.failures import SPARK_ERRORS
 from lake.spark.key_ranges import Ranges
 from lake.spark.session import own_session
 from lake.views.definition import Definition, define
@@ -95,6 +97,7 @@ class View:
         self.schemas = {t: spark.createDataFrame([], ddl).schema for t, ddl in schemas.items()}
         self.query = query
         self.recomputed: list[str] = []
+        self.inexact = False
         self._truths: dict[str, Counter[Any]] = {}
         tables = {t: {"path": t, **({"primary_key": keys[t]} if keys and t in keys else {})} for t in schemas}
         config = load({"tables": tables, "views": {"v": {"query": query}}})
@@ -124,9 +127,9 @@ class View:
         sources = ListedSources(self.spark, self.schemas, since, until, as_written=local_limit == 0)
         with Reading(self.catalyst, sources, local_limit) as reading:
             with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
-                stored = in_names(self.definition, self.definition.relation.snapshot(before))
+                stored = in_names(self.definition, self.definition.unbounded.relation.snapshot(before))
             try:
-                found = changes.changes(self.definition, stored, reading)
+                found = self._found(stored, reading)
             except FallBackToRecompute as why:
                 reading.fall_back(why)
                 found = changes.difference(self.definition, stored, reading)
@@ -140,11 +143,22 @@ class View:
             counted[frozen(tuple(row)[:width])] += row[-1]
         return Counter({row: n for row, n in counted.items() if n})
 
+    def _found(self, stored: DataFrame, reading: Reading) -> DataFrame | None:
+        """The changes, evaluated, so that what is raised by inexact averages is raised here."""
+        try:
+            found = changes.changes(self.definition, stored, reading)
+            return found if found is None else reading.frames.keep_rows(found).frame
+        except SPARK_ERRORS as error:
+            if INEXACT not in str(error):
+                raise
+            self.inexact = True
+            return changes.changes_of_inexact(self.definition, stored, reading)
+
     def snapshot(self, tables: dict[str, Rows]) -> Counter[Any]:
         """The relation's snapshot."""
         sources = ListedSources(self.spark, self.schemas, tables, tables)
         with Reading(self.catalyst, sources) as reading:
-            rows = in_names(self.definition, self.definition.relation.snapshot(reading)).collect()
+            rows = in_names(self.definition, self.definition.unbounded.relation.snapshot(reading)).collect()
         width = len(self.definition.columns)
         return Counter(frozen(tuple(row)[:width]) for row in rows)
 

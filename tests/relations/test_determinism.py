@@ -31,3 +31,31 @@ def test_sums_of_vectors_depend_on_the_order_of_rows(spark: SparkSession, functi
     summed = f"SELECT p, {function}(v) AS m FROM e GROUP BY p"
     view = View(spark, schemas, f"SELECT d.name, g.m FROM d JOIN ({summed}) g ON d.p = g.p")
     assert function in view.definition.relation.order_dependent
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "named"),
+    [
+        ("sum(v)", ""),
+        ("min(v), avg(v), count(*), bool_or(v > 1)", ""),
+        ("first(v)", "first"),
+        ("sum(double(v))", "sum of floating-point numbers"),
+    ],
+)
+@pytest.mark.parametrize("having", ["", "HAVING count(*) > 1"])
+def test_first_in_sparks_rewrite_of_several_distincts_is_no_order_dependence(
+    spark: SparkSession, aggregates: str, named: str, having: str
+) -> None:
+    query = f"SELECT s, count(DISTINCT v) AS a, count(DISTINCT id) AS b, struct({aggregates}) AS n FROM t GROUP BY s {having}"
+    found = View(spark, {"t": "id int, s string, v int"}, query).definition.relation.order_dependent
+    assert found.startswith(named) if named else found == ""
+
+
+def test_first_of_the_users_over_an_expand_and_an_aggregate_depends_on_the_order_of_rows(spark: SparkSession) -> None:
+    """The same shape as Spark's rewrite, with several rows of each group."""
+    groups = "SELECT s, v, grouping_id() AS g, sum(id) AS n FROM t GROUP BY GROUPING SETS ((s, v), (s))"
+    for level, one_row in ((0, False), (1, True)):
+        view = View(
+            spark, {"t": "id int, s string, v int"}, f"SELECT s, first(n) FILTER (WHERE g = {level}) AS f FROM ({groups}) GROUP BY s"
+        )
+        assert (view.definition.relation.order_dependent == "") == one_row

@@ -28,7 +28,7 @@ COUNT = Measure(2, "count", "BIGINT", 0)
         ("Window", (LEAF,), {"measures": (COUNT,)}, "Window has measures"),
         ("Sort", (LEAF,), {"most": 3}, "Sort has a number of rows"),
         ("Limit", (LEAF,), {"most": -1}, "Limit has a negative number of rows"),
-        ("Aggregate", (LEAF,), {"tie_free": True}, "Aggregate is marked as a window without ties"),
+        ("Aggregate", (LEAF,), {"tie_free": "derived"}, "Aggregate is marked as an order without ties"),
         ("LogicalRDD", (), {"source": "orders", "output": LEAF.output * 2}, "LogicalRDD has an output column twice"),
     ],
 )

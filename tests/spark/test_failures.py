@@ -19,7 +19,7 @@ from lake.cli.scheduled_run import GroupRefresh
 from lake.core.redaction import Samples
 from lake.errors import EngineError, InternalError, LakeError, QueryError
 from lake.realtime.run import RealtimePath
-from lake.spark.failures import SPARK_ERRORS, as_lake_error, innermost, passing, reason, reported
+from lake.spark.failures import SPARK_ERRORS, as_lake_error, is_transient, reason, reported, root_cause
 from lake.spark.jvm.gateway import jvm_of
 from tests.lakes import TestLake
 
@@ -81,7 +81,7 @@ def _objects(jvm: object, *values: str) -> object:
 def test_a_failed_cast_is_reported_without_its_value_unless_rows_may_be_shown(spark: SparkSession) -> None:
     with pytest.raises(SPARK_ERRORS) as caught:
         spark.sql(f"SELECT CAST(v AS INT) FROM VALUES ('{SECRET}') AS t(v)").collect()
-    assert SECRET in innermost(caught.value)
+    assert SECRET in root_cause(caught.value)
     assert reason(caught.value) == "[CAST_INVALID_INPUT]"
     error = as_lake_error(caught.value, "Reading view 'q'")
     assert isinstance(error, QueryError)
@@ -114,7 +114,7 @@ def test_a_lost_jvm_is_reported_as_such() -> None:
         assert isinstance(error, EngineError)
         assert "the JVM of Spark ended" in str(error)
         assert "in a new process" in str(error)
-        assert passing(error)
+        assert is_transient(error)
 
 
 def test_py4js_own_errors_are_reported_without_the_number_of_an_object() -> None:

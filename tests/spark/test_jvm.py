@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
 from lake.delta.tables import Table
-from lake.spark.jvm.gateway import jvm_of, values_of
+from lake.spark.jvm.gateway import jvm_of
+from lake.spark.local_rows import values_of
 from lake.spark.session import few_changes, own_session
 from tests.lakes import multiset
 

@@ -21,7 +21,7 @@ from tests.lakes import TestLake
 def test_a_phase_within_another_is_taken_out_of_it() -> None:
     moments = iter([0.0, 0.01, 0.03, 0.08, 0.09, 0.1])
     phases = Phases(lambda: next(moments))
-    with phases.noted(), phase("compute"), phase("read changes"):
+    with phases.recorded(), phase("compute"), phase("read changes"):
         pass
     with phase("publish"):
         pass  # nobody notes it any more

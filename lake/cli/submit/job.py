@@ -2,7 +2,7 @@
 
     spark-submit --master MASTER lake/cli/submit/job.py [--config FILE] [--run NAME] refresh q20
 
-It takes what the command takes and answers as it does: one set of verbs, tried by hand and run by a scheduler.
+It has the same arguments and results as the command.
 """
 
 from __future__ import annotations

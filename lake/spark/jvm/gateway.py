@@ -1,9 +1,8 @@
-"""A JVM's classes and Scala's collections from Python, for the rooms that reach into the JVM (catalyst, deltalog.py, deltacommit.py)."""
+"""Access to the JVM's classes and to Scala's collections, for the rooms spark, delta and catalyst."""
 
 from __future__ import annotations
 
 import json
-import pickle
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaPackage
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 Java = Any  # an object that lives in the JVM
 _MOST_AT_ONCE = 10
-"""Java's List.of takes so many items in one call."""
+"""The number of items that Java's List.of takes in one call."""
 
 
 class Jvm:
-    """The classes of a JVM by their names, each looked for once: to py4j every part of a name is a trip and a search through all jars."""
+    """The classes of a JVM by their names. Each is looked up once: py4j searches all jars for each part of a name."""
 
     def __init__(self, names: Any) -> None:
         self._names = names
@@ -32,22 +31,22 @@ class Jvm:
 
     @cached_property
     def conversions(self) -> Scala:
-        """Those of this JVM: finding the methods costs trips too."""
+        """The conversions between Python's and Scala's collections."""
         return Scala(self)
 
     @cached_property
     def own_plans(self) -> Java:
-        """Plans and local rows."""
+        """Builds plans, and reads local rows."""
         return self.own("Plans")
 
     @cached_property
     def own_files(self) -> Java:
-        """Rows of data files."""
+        """Reads rows of chosen data files."""
         return self.own("Files")
 
     @cached_property
     def own_commits(self) -> Java:
-        """A log's commits."""
+        """Reads commits of a log."""
         return self.own("Commits")
 
     @cached_property
@@ -57,7 +56,7 @@ class Jvm:
 
     @cached_property
     def own_normal(self) -> Java:
-        """Analysed plans without what can't change their rows."""
+        """Normalises analysed plans for fingerprints."""
         return self.own("Normal")
 
     @cached_property
@@ -66,38 +65,38 @@ class Jvm:
         return self.own("Functions")
 
     @cached_property
-    def own_names(self) -> Java:
+    def own_schema_names(self) -> Java:
         """Relations with a schema in their names."""
-        return self.own("Names")
+        return self.own("SchemaNames")
 
     @cached_property
     def own_vectors(self) -> Java:
-        """Deletion vectors."""
+        """Writes deletion vectors."""
         return self.own("Vectors")
 
     def own(self, name: str) -> Java:
-        """An object of a class in lakejoin/ beside this file, compiled by the Java compiler that Spark brings (Janino)."""
+        """An object of a class in the folder lakejoin/ beside this file, compiled by Janino, the Java compiler in Spark."""
         return self._loader.loadClass(f"lakejoin.{name}").newInstance()
 
     @cached_property
     def _loader(self) -> Java:
         folders = self.java.lang.reflect.Array.newInstance(self.java.lang.Class.forName("java.io.File"), 1)
         self.java.lang.reflect.Array.set(folders, 0, self.java.io.File(str(Path(__file__).parent)))
-        above = self.java.lang.Thread.currentThread().getContextClassLoader()  # it knows the jars of `--jars`, Delta's among them
+        above = self.java.lang.Thread.currentThread().getContextClassLoader()  # it has the jars of `--jars`, such as Delta's
         loader = self.org.codehaus.janino.JavaSourceClassLoader(above, folders, "UTF-8")
         loader.setTargetVersion(_JAVA)
         return loader
 
 
 _JAVA = 8
-"""The version of the language that Janino knows."""
+"""The version of Java that Janino compiles."""
 _jvms: weakref.WeakKeyDictionary[Any, Jvm] = weakref.WeakKeyDictionary()
 _OF_PYSPARK = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions", "org.apache.spark.sql.classic.SparkSession")
-"""What PySpark itself asks for by these names, at each column and each select."""
+"""Names that PySpark itself resolves for each column and each select."""
 
 
 def jvm_of(spark: SparkSession) -> Any:
-    """The JVM of a session. PySpark, too, finds its own classes at once from then on: otherwise py4j looks through all jars each time."""
+    """The JVM of a session. Afterwards PySpark also resolves its own classes without a search through all jars."""
     names: Any = spark._jvm
     if names not in _jvms:
         for name in _OF_PYSPARK:
@@ -107,19 +106,9 @@ def jvm_of(spark: SparkSession) -> Any:
     return _jvms[names]
 
 
-def values_of(frame: DataFrame) -> list[list[Any]]:
-    """Few rows as Spark holds them: dates as days, timestamps as microseconds since 1970, strings that are no UTF-8 with U+FFFD in them.
-
-    Columns of numbers, strings, bytes, dates and timestamps only. Without a job where the optimiser knows the rows.
-    """
-    spark = frame.sparkSession
-    found: list[list[Any]] = pickle.loads(jvm_of(spark).own_plans.values(spark._jsparkSession, frame._jdf))
-    return found
-
-
 @contextmanager
 def active(jvm: Any, session: Java) -> Iterator[None]:
-    """Make a session the thread's active one for a while: what Spark and Delta make in it takes that session's settings."""
+    """Within it, a session is the thread's active one, whose settings Spark and Delta use."""
     sessions = jvm.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
     sessions.setActiveSession(session)
@@ -130,7 +119,7 @@ def active(jvm: Any, session: Java) -> Iterator[None]:
 
 
 class Scala:
-    """Conversions between Python's collections and Scala's. Each element is a trip over the gateway: for short ones only."""
+    """Conversions between Python's collections and Scala's. Each element is a call to the JVM, so only for short ones."""
 
     def __init__(self, jvm: Any) -> None:
         self._converters = jvm.scala.jdk.javaapi.CollectionConverters
@@ -147,7 +136,7 @@ class Scala:
         return [items.get(i) for i in range(items.size())]  # not its iterator, whose end is an exception across the gateway
 
     def java_list(self, sequence: Java) -> Java:
-        """A Scala sequence as a Java list, whose items stay where they are until they are asked for."""
+        """A Scala sequence as a Java list. Its items stay in the JVM until they are read."""
         return self._converters.asJava(sequence)
 
     def seq(self, items: Iterable[Any]) -> Java:

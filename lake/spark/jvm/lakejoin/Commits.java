@@ -5,10 +5,17 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.NoSuchElementException;
+import java.util.concurrent.Callable;
+import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
@@ -27,6 +34,13 @@ import scala.collection.immutable.Seq;
 /** A log's commits (lake/delta/log.py), found by their file names: Delta would list the whole log, which grows with the table's age. */
 public final class Commits {
   private static final int MANY = 32, MOST = 600; // a real-time table gets a checkpoint after 500 commits at the latest
+  private static final int AHEAD = 8;
+  private static final ThreadPoolExecutor THREADS =
+      new ThreadPoolExecutor(AHEAD, AHEAD, 10L, TimeUnit.SECONDS, new LinkedBlockingQueue(), new Daemons());
+
+  static {
+    THREADS.allowCoreThreadTimeOut(true);
+  }
 
   /** The commits first..last as DeltaLog.getChanges gives them. Raises as it does if one is no longer in the log. */
   public Iterator between(DeltaLog log, long first, long last) {
@@ -97,42 +111,102 @@ public final class Commits {
     }
   }
 
-  /** The next of some commits: its version and its actions as JSON, a line each; null after the last. */
-  public String next(Iterator commits) {
-    if (!commits.hasNext()) return null;
-    Tuple2 next = (Tuple2) commits.next();
-    StringBuilder said = new StringBuilder(String.valueOf(next._1()));
-    for (Object action : Sequences.list((Seq) next._2())) said.append('\n').append(((Action) action).json());
-    return said.toString();
+  /**
+   * The next actions of some commits, at most `most`: a line with the commit's version and whether more of its actions follow, then the
+   * actions as JSON, a line each. Null after the last commit.
+   */
+  public String next(ByName commits, int most) {
+    return commits.part(most);
   }
 
-  /** Commits, each read on demand; from the first that fails on by Delta, which has the error message, or another place for the commit. */
+  private static List read(DeltaLog log, Configuration conf, long version) {
+    List actions = new ArrayList();
+    for (Object line : Sequences.list(log.store().read(file(log, version), conf))) actions.add(Action$.MODULE$.fromJson((String) line));
+    return actions;
+  }
+
+  /** Reads one commit in a thread of its own. */
+  private static final class Read implements Callable {
+    private final DeltaLog log;
+    private final Configuration conf;
+    private final long version;
+
+    Read(DeltaLog log, Configuration conf, long version) {
+      this.log = log;
+      this.conf = conf;
+      this.version = version;
+    }
+
+    public Object call() {
+      return read(log, conf, version);
+    }
+  }
+
+  /** Makes threads that do not keep the JVM from its end. */
+  private static final class Daemons implements ThreadFactory {
+    public Thread newThread(Runnable work) {
+      Thread made = new Thread(work, "lakejoin-commits");
+      made.setDaemon(true);
+      return made;
+    }
+  }
+
+  /**
+   * Commits, read on demand, up to `AHEAD` of them at the same time: each is a request to the storage. From the first that fails on, Delta
+   * reads them: it has the error message, or another place for the commit.
+   */
   public static final class ByName extends AbstractIterator {
     private final DeltaLog log;
     private final Configuration conf;
     private final long last;
+    private final ArrayDeque ahead = new ArrayDeque();
     private long version;
+    private long requested;
     private Object ready;
     private Iterator rest;
+    private Tuple2 current;
+    private int done;
 
     ByName(DeltaLog log, long first, long last) {
       this.log = log;
       this.conf = log.newDeltaHadoopConf();
       this.version = first;
+      this.requested = first;
       this.last = last;
     }
 
     public boolean hasNext() {
       if (ready == null && rest == null && version <= last) {
         try {
-          List actions = new ArrayList();
-          for (Object line : Sequences.list(log.store().read(file(log, version), conf))) actions.add(Action$.MODULE$.fromJson((String) line));
-          ready = new Tuple2((Object) version++, Sequences.seq(actions));
+          ready = new Tuple2((Object) version, Sequences.seq(nextActions()));
+          version++;
         } catch (Exception failed) {
+          for (Object each : ahead) ((Future) each).cancel(true);
+          ahead.clear();
           rest = log.getChanges(version, last, Option.empty(), true);
         }
       }
       return ready != null || rest != null && rest.hasNext();
+    }
+
+    private List nextActions() throws Exception {
+      if (version == last && ahead.isEmpty()) return read(log, conf, version); // one commit needs no thread
+      while (ahead.size() < AHEAD && requested <= last) ahead.add(THREADS.submit(new Read(log, conf, requested++)));
+      return (List) ((Future) ahead.remove()).get();
+    }
+
+    String part(int most) {
+      if (current == null) {
+        if (!hasNext()) return null;
+        current = (Tuple2) next();
+        done = 0;
+      }
+      List actions = Sequences.list((Seq) current._2());
+      int end = Math.min(actions.size(), done + most);
+      StringBuilder said = new StringBuilder().append(current._1()).append(' ').append(end < actions.size());
+      for (; done < end; done++) said.append('\n').append(((Action) actions.get(done)).json());
+      if (end == actions.size()) current = null;
+      return said.toString();
     }
 
     public Object next() {

@@ -2,14 +2,18 @@ package lakejoin;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.net.URISyntaxException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
@@ -70,6 +74,25 @@ public final class Files {
       return "";
     }
     return found.toString();
+  }
+
+  /** The names of the files that a frame reads. */
+  public Names read(Dataset frame) throws URISyntaxException {
+    return new Names(frame.inputFiles());
+  }
+
+  /** The AddFile actions of a snapshot whose files have one of the names in a frame's only column. The others are passed over one by one. */
+  public List named(Snapshot snapshot, Dataset frame) {
+    Set names = new HashSet();
+    Iterator rows = frame.toLocalIterator();
+    while (rows.hasNext()) names.add(((Row) rows.next()).getString(0));
+    List found = new ArrayList();
+    Iterator files = snapshot.allFiles().toLocalIterator();
+    while (files.hasNext()) {
+      AddFile file = (AddFile) files.next();
+      if (names.contains(file.path().substring(file.path().lastIndexOf('/') + 1))) found.add(file);
+    }
+    return found;
   }
 
   /** Remove the files of a folder that were last written before a time in milliseconds; returns how many. */

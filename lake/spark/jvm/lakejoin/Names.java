@@ -1,73 +1,47 @@
 package lakejoin;
 
-import java.util.ArrayList;
+import java.net.URI;
+import java.net.URISyntaxException;
 import java.util.Arrays;
-import java.util.List;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
-import org.apache.spark.sql.catalyst.AliasIdentifier;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
-import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
-import scala.Function1;
-import scala.Tuple3;
-import scala.collection.immutable.Seq;
-import scala.runtime.AbstractPartialFunction;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
+import org.apache.spark.unsafe.Platform;
 
-/** Relations with a schema in their names (lake/spark/queries.py). */
+/**
+ * The names, without folders, of the files in some places (lake/delta/sidecar.py). Each is stored as a hash of 64 bits: a million files take
+ * 8 MB, and two names have the same hash with a probability of 2^-64.
+ */
 public final class Names {
+  private static final String SEPARATOR = "/"; // no name of a file contains it
+  private final long[] hashes;
 
-  /** The parsed plan with each relation of a name such as silver.accounts read from the temporary view of that whole name; `names`: of
-   * these, between commas. */
-  public LogicalPlan wholeNames(LogicalPlan parsed, String names) {
-    return placed(parsed, Arrays.asList(names.split(",")));
+  /** `paths`: encoded as in a URI. */
+  Names(String[] paths) throws URISyntaxException {
+    long[] found = new long[paths.length];
+    for (int i = 0; i < paths.length; i++) {
+      String path = new URI(paths[i]).getPath();
+      found[i] = hash(path.substring(path.lastIndexOf(SEPARATOR) + 1));
+    }
+    Arrays.sort(found);
+    this.hashes = found;
   }
 
-  private LogicalPlan placed(LogicalPlan parsed, List names) {
-    return (LogicalPlan) parsed.transformDownWithSubqueries(new Whole(names));
+  /** Those of some names, separated by slashes, that are not among these. */
+  public String missing(String names) {
+    StringBuilder found = new StringBuilder();
+    for (String name : names.split(SEPARATOR))
+      if (Arrays.binarySearch(hashes, hash(name)) < 0) found.append(found.length() == 0 ? "" : SEPARATOR).append(name);
+    return found.toString();
   }
 
-  private final class Whole extends AbstractPartialFunction {
-    private final List names;
+  /** How many of these are not among others. */
+  public long without(Names others) {
+    long found = 0;
+    for (int i = 0; i < hashes.length; i++) if (Arrays.binarySearch(others.hashes, hashes[i]) < 0) found++;
+    return found;
+  }
 
-    Whole(List names) {
-      this.names = names;
-    }
-
-    private String named(UnresolvedRelation relation) {
-      List parts = Sequences.list(relation.multipartIdentifier());
-      StringBuilder whole = new StringBuilder();
-      for (int i = 0; i < parts.size(); i++) whole.append(i == 0 ? "" : ".").append((String) parts.get(i));
-      for (int i = 0; parts.size() > 1 && i < names.size(); i++) {
-        if (whole.toString().equalsIgnoreCase((String) names.get(i))) return (String) names.get(i);
-      }
-      return null;
-    }
-
-    public boolean isDefinedAt(Object each) {
-      return each instanceof UnresolvedWith || each instanceof UnresolvedRelation && named((UnresolvedRelation) each) != null;
-    }
-
-    public Object applyOrElse(Object each, Function1 otherwise) {
-      if (!isDefinedAt(each)) return otherwise.apply(each);
-      if (each instanceof UnresolvedWith) return inside((UnresolvedWith) each);
-      UnresolvedRelation relation = (UnresolvedRelation) each;
-      List parts = Sequences.list(relation.multipartIdentifier());
-      List whole = new ArrayList();
-      whole.add(named(relation));
-      Seq schema = Sequences.seq(new ArrayList(parts.subList(0, parts.size() - 1)));
-      LogicalPlan source = new UnresolvedRelation(Sequences.seq(whole), relation.options(), relation.isStreaming());
-      return new SubqueryAlias(new AliasIdentifier((String) parts.get(parts.size() - 1), schema), source);
-    }
-
-    /** Common table expressions are no children of their plan. */
-    private UnresolvedWith inside(UnresolvedWith with) {
-      List relations = Sequences.list(with.cteRelations());
-      List found = new ArrayList();
-      for (int i = 0; i < relations.size(); i++) {
-        Tuple3 each = (Tuple3) relations.get(i);
-        found.add(new Tuple3(each._1(), placed((LogicalPlan) each._2(), names), each._3()));
-      }
-      return new UnresolvedWith(with.child(), Sequences.seq(found), with.allowRecursion());
-    }
+  private static long hash(String name) {
+    byte[] bytes = name.getBytes(java.nio.charset.StandardCharsets.UTF_8);
+    return XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, 42L);
   }
 }
