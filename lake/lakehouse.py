@@ -407,7 +407,7 @@ class Lakehouse(OpenViews):
         if is_of_a_file_gone(error) and (gone := file_gone(error, inputs.pins, self._since(view))):
             return ExpiredError(
                 f"View {view!r} has to read a file that is gone: {gone} (VACUUM removed it, if nobody else did). Nothing was written. "
-                f'Run "{self._view_table(view).anew}".'
+                f'Run "{self._view_table(view).recreate_command}".'
             )
         shown = safely(lambda: self.shown(view))
         return as_lake_error(error, f"Computing view {view!r}", shown, "Nothing was written.")

@@ -30,7 +30,7 @@ from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_a
 from lake.refresh.primary_keys import refuse_broken
 from lake.refresh.publish import LostRaceError, Target
 from lake.relations.budget import Budget, FallBackToRecompute
-from lake.relations.lookup_cache import Cache
+from lake.relations.lookup_cache import LookupCache
 from lake.relations.reading import SMALL, Reading
 from lake.spark import zset
 from lake.spark.failures import SPARK_ERRORS, of_rows
@@ -68,7 +68,7 @@ class Refresh:
     definition: Definition
     inputs: Inputs
     rebuild: bool
-    cache: Cache | None = None
+    cache: LookupCache | None = None
     instead: Pinned | None = None
     gate: Gate | None = None
     started: float = field(default_factory=time.time)
@@ -187,7 +187,7 @@ class Refresh:
         if self._view.refresh_mode == "incremental":
             raise DefinitionError(
                 f"View {view!r} has `refresh_mode: incremental`, and can't be refreshed incrementally now: {why}. Nothing was written. "
-                f'Run "{self.table.anew}".'
+                f'Run "{self.table.recreate_command}".'
             )
         return replace(decided, mode="recompute", reason=f"the query was computed anew: {why}")
 
@@ -287,7 +287,7 @@ class Refresh:
         return keyed(definition, rows, reading) if definition.key is not None else of_multiset(definition, rows, reading)
 
     def _one_moved(self, reading: Reading) -> bool:
-        return sum(reading.sources.moved(source) > 0 for source in self.definition.sources) == 1
+        return sum(reading.sources.changed_bytes(source) > 0 for source in self.definition.sources) == 1
 
     def _candidate(self, target: Target, stamp: Stamp, changed: DataFrame) -> Candidate:
         """The rows that some changes (under the view's names) insert, and all that the view would hold after them."""
@@ -338,7 +338,7 @@ class Refresh:
         if not publish.same_schema(self.definition, current.pinned.schema):
             raise TargetError(
                 f"The columns of the table of view {self.table} are not those of the view. Nothing was published. "
-                f'Run "{self.table.anew}" to write them anew.'
+                f'Run "{self.table.recreate_command}" to write them anew.'
             )
 
     def _refuse_broken_keys(self, reading: Reading) -> None:
@@ -386,7 +386,7 @@ def budget(view: ViewConfig, definition: Definition, inputs: Inputs, current: Pu
     if view.refresh_mode == "incremental":
         return Budget()
     read = sum(inputs.pins[source].bytes for _, source in definition.relation.sources)
-    recompute = cost.recompute(read, current.pinned.bytes)
+    recompute = cost.of_recompute(read, current.pinned.bytes)
     return Budget(recompute, recompute if read >= cost.SMALL else 0, view.recompute_above)
 
 
