@@ -18,7 +18,7 @@ from typing import Any
 from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Param
 
 from lake.airflow.groups import Group, groups, refuse_no_cron
-from lake.airflow.operators import BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
+from lake.airflow.operators import BackfillOperator, CheckOperator, FailIfViewsFailed, LakejoinOperator, RefreshOperator
 from lake.airflow.realtime import CheckHeartbeat, StartRealtime
 from lake.airflow.settings import Deployment
 from lake.config.models import AirflowConfig
@@ -53,7 +53,7 @@ def _refresh(deployment: Deployment, group: Group) -> DAG:
     with _dag(deployment, f"refresh_{group.name}", schedule, "\n".join(["Refreshes these views:", "", *lines]), tags) as dag:
         owner = next((view.owner for view in views if view.owner), "lakejoin")
         refresh = RefreshOperator(task_id="refresh", deployment=deployment, views=group.views, owner=owner)
-        refresh >> Outcome(task_id="outcome", retries=0, owner=owner)
+        refresh >> FailIfViewsFailed(task_id="outcome", retries=0, owner=owner)
     return dag
 
 

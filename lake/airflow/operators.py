@@ -113,7 +113,7 @@ class RefreshOperator(LakejoinOperator):
 
     A scheduled run (or one of `airflow backfill`) refreshes to the versions of the sources at the end of its data interval; any other run
     to the newest versions at its first try. Retries use the same versions. Airflow sends the events of a task only if the task succeeds.
-    So this task succeeds in the end even if views failed, and the task `Outcome` after it fails for them.
+    So this task succeeds in the end even if views failed, and the task after it (`FailIfViewsFailed`) fails for them.
     """
 
     def __init__(self, *, deployment: Deployment, views: Sequence[str], **kwargs: Any) -> None:
@@ -162,8 +162,8 @@ class CheckOperator(LakejoinOperator):
         super().fail(context, failure, answer)
 
 
-class Outcome(BaseOperator):
-    """Fails if views of the refresh failed, with Lakejoin's messages."""
+class FailIfViewsFailed(BaseOperator):
+    """The last task of a refresh: it fails with Lakejoin's messages if views failed."""
 
     def execute(self, context: Context) -> Any:
         failed = _failed(context["ti"].xcom_pull(task_ids="refresh"))

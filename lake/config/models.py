@@ -24,7 +24,7 @@ REPORT = "report.html"
 PAGES = "docs/runs"
 """The folder, beside the results of checks, of the pages of each run of checks."""
 FORGOTTEN_AFTER = timedelta(days=30)
-"""How long it is kept what came of a scheduled run, or of a run of checks."""
+"""How long the results of scheduled runs, and of runs of checks, are stored."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 """The name of a table or view, which may have a schema (and for a table a catalog): orders, silver.orders, main.silver.orders."""
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
@@ -200,7 +200,7 @@ class ViewConfig(_Strict):
     @field_validator("properties", mode="before")
     @classmethod
     def _texts(cls, value: Any) -> Any:
-        """YAML's own true, false and whole numbers, as Delta has them."""
+        """Booleans and whole numbers of YAML as the texts that Delta stores."""
         return {k: str(v).lower() if isinstance(v, bool | int) else v for k, v in value.items()} if isinstance(value, dict) else value
 
     @field_validator("properties")
@@ -330,7 +330,7 @@ class Config(_Strict):
         return self
 
     def source_path(self, path: str) -> str:
-        """Where a source's path points: absolute paths and URIs as they are, others under the root."""
+        """The path of a source: absolute paths and URIs unchanged, others below the root."""
         return path if _absolute(path) else _joined(self.root_path, path)
 
     @property
@@ -338,7 +338,7 @@ class Config(_Strict):
         return self.root if _absolute(self.root) else str((self.directory / self.root).resolve())
 
     def view_path(self, view: str) -> str | None:
-        """Where a view's table lives, None where the target is a catalog's schema."""
+        """Where a view's table lives, None if the target is a schema of a catalog."""
         if self._target_is_schema:
             return None
         target = self.target or _joined(self.root_path, "views")
@@ -346,16 +346,16 @@ class Config(_Strict):
         return _joined(base, view)
 
     def view_name(self, view: str) -> str | None:
-        """The view table's name in the catalog, None where the target is a path."""
+        """The view table's name in the catalog, None if the target is a path."""
         if not self._target_is_schema:
             return None
         schema = str(self.target).rpartition(".")[0] if "." in view else self.target  # a view's own schema replaces that of the target
-        # Spark's own catalog goes without saying: parts of Delta take no third part before the name
+        # without the name of Spark's own catalog: parts of Delta accept no name of three parts
         return f"{schema}.{view}".removeprefix("spark_catalog.")
 
     @property
     def runs_path(self) -> str:
-        """The folder where scheduled runs keep what they were pinned at, and what came of them."""
+        """The folder in which scheduled runs store their pinned snapshots and their results."""
         if self.airflow.runs is not None:
             return self.airflow.runs if _absolute(self.airflow.runs) else str((self.directory / self.airflow.runs).resolve())
         beside = self.view_path("_lakejoin")
@@ -382,19 +382,19 @@ class Config(_Strict):
         return place if _URI.match(place) else f"file://{place}"
 
     def limits(self, view: str) -> Limits:
-        """From when on the checks of a view fail: its own limits over those of all views."""
+        """The limits of the checks of a view: its own override those of all views."""
         own = self.view(view).quality
         given = own.model_dump(exclude_unset=True) if own is not None else {}
         common = {name: getattr(self.quality, name) for name in Limits.model_fields}
         return Limits(**{**common, **given, "thresholds": {**self.quality.thresholds, **given.get("thresholds", {})}})
 
     def shown(self, view: str, bases: Iterable[str]) -> Samples:
-        """How much of the view's rows may be shown. `bases`: the tables whose sensitive columns it may carry, under their names."""
+        """How much of the view's rows may be shown. `bases`: tables whose sensitive columns the view may contain."""
         tables = [self.tables[name].sensitive for name in bases]
         return Samples(self.samples, frozenset(c for columns in [self.view(view).sensitive, *tables] for c in columns))
 
     def in_realtime(self, view: str | None = None) -> list[str]:
-        """The view, or (None) all with `realtime: true`. Raises ConfigError where there are none, or there is no such view."""
+        """The view, or (None) all with `realtime: true`. Raises ConfigError if there are none, or no such view."""
         if view is not None:
             self.view(view)
             return [view]
@@ -415,12 +415,12 @@ class Config(_Strict):
 
 
 def run_file(run: str) -> str:
-    """A scheduled run's name as a file may be called."""
+    """The name of a scheduled run as a file name."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", run)
 
 
 def without_spark(uri: str) -> str:
-    """A URI as others than Spark call it: what Hadoop reads as s3a: is s3: elsewhere."""
+    """A URI for readers other than Spark: s3a: and s3n: are schemes of Hadoop only."""
     return re.sub(r"^s3[an]:", "s3:", uri)
 
 

@@ -1,4 +1,4 @@
-"""What users wrote of a view, as text; no Spark here."""
+"""Reads the texts of a view's definition: its query and its expectations. No Spark."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def one_query(text: str) -> str:
 
 
 def expectations_of(config: Config, view: str) -> tuple[ExpectationConfig, ...]:
-    """What a view's rows have to meet: its `expectations`, and those of its suite file, whose `meta` may say `on_failure`.
+    """The expectations of a view: its `expectations`, and those of its suite file, with `on_failure` in their `meta`.
 
-    Raises ConfigError where the file is no suite of Great Expectations.
+    Raises ConfigError if the file is not a suite of Great Expectations.
     """
     settings = config.view(view)
     if settings.expectations_file is None:

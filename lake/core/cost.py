@@ -20,26 +20,26 @@ marked by deletion vectors."""
 _WRITTEN = 16
 
 
-def recompute(read: int, stored: int) -> int:
+def of_recompute(read: int, stored: int) -> int:
     """A full recompute: `read` bytes of tables, compared with `stored` bytes of the view, and the difference published."""
     return read + _WRITTEN * stored
 
 
-def begun(operators: int, moved: int) -> int:
+def of_start(operators: int, moved: int) -> int:
     """A refresh in which this many operators look up rows, after it has read changes from files of `moved` bytes."""
     return _START + operators * _OPERATOR + moved // _MOVED
 
 
-def looked_up(files: int) -> int:
+def of_lookup(files: int) -> int:
     """A lookup in files of this many bytes."""
     return files // _LOOKUP
 
 
-def changed(operators: int, rows: int) -> int:
+def of_changes(operators: int, rows: int) -> int:
     """Processing this many changes, once they are read, where this many operators look up rows."""
     return rows * (1 + operators) * _CHANGE
 
 
 def most_changes(operators: int, budget: int) -> int:
     """How many changes a refresh may have before a full recompute is cheaper, without lookups."""
-    return max(0, budget - begun(operators, 0)) // changed(operators, 1)
+    return max(0, budget - of_start(operators, 0)) // of_changes(operators, 1)

@@ -51,39 +51,39 @@ class PinnedSources:
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         """Weighted rows of the columns (as `c<i>` with `w`) over (since, until]; None if there is no newer version.
 
-        Consolidated, unless they are `raw`.
+        They are consolidated, unless `unconsolidated`.
         """
         pinned = self.pins[source]
         if self.since is None or self.since[source] == pinned.version.number:
             return None
         try:
             changes = self._changes(source, self.since[source], _numbered(columns))
-            if self.raw(source):
+            if self.unconsolidated(source):
                 return changes
-            one = self.moved(source) <= _ONE_TASK
+            one = self.changed_bytes(source) <= _ONE_TASK
             return zset.consolidate(changes.coalesce(1) if one else changes)
         except CALL_ERRORS as error:
             raise self._expired(source, error) from error
 
-    def raw(self, source: str) -> bool:
+    def unconsolidated(self, source: str) -> bool:
         """Whether `changes` are not consolidated: the change feed of one large commit, in which few rows are equal."""
         found = self._changes_of_files(source)
-        return found.commits == 1 and self.moved(source) > _ONE_TASK and not by_files(self.pins[source], found)
+        return found.commits == 1 and self.changed_bytes(source) > _ONE_TASK and not by_files(self.pins[source], found)
 
     def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
         """The size of the table's files at `until`, or of those that `rows` reads for some keys."""
         return self.pins[source].bytes if among is None else self.pins[source].bytes_among(among)
 
-    def moved(self, source: str) -> int:
+    def changed_bytes(self, source: str) -> int:
         """The size of the files that the table's changes are read from; 0 if there are none."""
         found = self._changes_of_files(source)
         return found.bytes if by_files(self.pins[source], found) else found.feed_bytes
 
-    def spread(self, source: str) -> float:
+    def changed_share(self, source: str) -> float:
         """The size of the changed files as a share of the table's: 0 for none, 1 for all."""
         return min(1.0, self._changes_of_files(source).size / max(1, self.pins[source].bytes))
 
-    def changed(self, source: str) -> int:
+    def changed_rows(self, source: str) -> int:
         """A lower bound of the rows inserted and deleted over (since, until], from the log."""
         return self._changes_of_files(source).rows
 

@@ -37,13 +37,13 @@ class Table:
         return f"delta.{quoted(self.path)}" if self.path is not None else str(self.name)
 
     @property
-    def anew(self) -> str:
+    def recreate_command(self) -> str:
         """The command that re-creates a view's table."""
         verb = {"strong": "rebuild {}", "eventual": "realtime {} --reset", "replay": "backfill {} --restart"}[self.kind]
         return f"lakejoin {verb.format(self.label)}"
 
     @property
-    def first(self) -> str:
+    def create_command(self) -> str:
         """The command that creates a view's table."""
         verb = {"strong": "refresh", "eventual": "realtime", "replay": "backfill"}[self.kind]
         return f"lakejoin {verb} {self.label}"

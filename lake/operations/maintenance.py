@@ -125,11 +125,11 @@ def still_to_read(head: Pinned, read: Sequence[tuple[Table, int | None]], now: d
     written_before = min(_DAY, retention / 4)  # files are older than the commit that they belong to
     for view, version in read:
         if version is None:
-            return f'it is not known what view {view.label} has read: run "{view.anew}" first'
+            return f'it is not known what view {view.label} has read: run "{view.recreate_command}" first'
         if version < head.version.number:
             first = committed_after(head, version)
             if first is None or first - written_before < now - retention:
-                return f'view {view.label} has still to read the changes since version {version}: run "{view.first}" first'
+                return f'view {view.label} has still to read the changes since version {version}: run "{view.create_command}" first'
     return ""
 
 

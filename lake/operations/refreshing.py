@@ -67,7 +67,7 @@ def _failed(views: OpenViews, view: str, error: Exception, inputs: Inputs) -> La
     if is_of_a_file_gone(error) and (gone := file_gone(error, inputs.pins, _last_read(views, view))):
         return ExpiredError(
             f"View {view!r} has to read a file that no longer exists: {gone} (VACUUM probably removed it). Nothing was written. "
-            f'Run "{views.view_table(view).anew}".'
+            f'Run "{views.view_table(view).recreate_command}".'
         )
     shown = safely(lambda: views.shown(view))
     return as_lake_error(error, f"Computing view {view!r}", shown, "Nothing was written.")

@@ -1,6 +1,6 @@
-"""Chooses the versions of one batch: whole commits of all sources, oldest first, up to a number of rows and of files.
+"""Chooses the versions of one batch: complete commits of all sources, oldest first, up to a number of rows and of files.
 
-A batch takes at least one commit, however large: a snapshot can't move by less.
+A batch takes at least one commit, of any size: a commit can't be divided.
 """
 
 from __future__ import annotations

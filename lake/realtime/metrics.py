@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from lake.core.results import RefreshResult
 from lake.errors import ConfigError
 from lake.realtime.batch import Batch
-from lake.relations.lookup_cache import Cache
+from lake.relations.lookup_cache import LookupCache
 
 _WINDOW = 1_000
 _COUNTERS = {
@@ -59,7 +59,7 @@ class Metrics:
         self.in_flight_rows, self.blocked_rows = sum(commit.rows for commit in batch.commits), batch.blocked
         self.backlog_versions = batch.waiting
 
-    def end(self, batch: Batch, result: RefreshResult, cache: Cache | None) -> None:
+    def end(self, batch: Batch, result: RefreshResult, cache: LookupCache | None) -> None:
         """Record that a batch was committed, or had nothing to do."""
         self.begin(batch)
         self.in_flight_rows = 0

@@ -53,20 +53,20 @@ def _require_budget(relation: Relation, reading: Reading) -> None:
     budget = reading.budget
     if budget.unlimited:
         return
-    sizes = {source: reading.sources.moved(source) for _, source in relation.sources}
+    sizes = {source: reading.sources.changed_bytes(source) for _, source in relation.sources}
     if not any(sizes.values()):
         return
     operators = sum(r.looks_up and any(sizes[source] for _, source in r.sources) for r in relation.walk())
-    budget.spend(cost.begun(operators, sum(sizes.values())), f"a refresh with {operators} operators that look up rows")
+    budget.spend(cost.of_start(operators, sum(sizes.values())), f"a refresh with {operators} operators that look up rows")
     if budget.limit:
-        known = sum(reading.sources.changed(source) for _, source in relation.sources)
-        expected = cost.changed(operators, known) + cost.looked_up(_expected_lookups(relation, reading))
+        known = sum(reading.sources.changed_rows(source) for _, source in relation.sources)
+        expected = cost.of_changes(operators, known) + cost.of_lookup(_expected_lookups(relation, reading))
         budget.require(expected, f"a refresh with {operators} operators that look up rows, in places as spread as the changes,")
     moved = [changes for r, _ in relation.sources if (changes := reading.changes_of(r)) is not None]
     changed = sum(changes.count or 0 for changes in moved)
     if budget.share < math.inf and not all(changes.local for changes in moved):
         _require_share(relation, changed, reading)
-    budget.spend(cost.changed(operators, changed), f"a refresh with {operators} operators that look up rows and {changed:,} changes")
+    budget.spend(cost.of_changes(operators, changed), f"a refresh with {operators} operators that look up rows and {changed:,} changes")
 
 
 def _expected_lookups(relation: Relation, reading: Reading) -> int:
@@ -75,7 +75,7 @@ def _expected_lookups(relation: Relation, reading: Reading) -> int:
 
     Example: of 100 MB of bids files of 5 MB changed: of 40 MB of auctions 2 MB are expected to be read, and none of the bids.
     """
-    spread = [reading.sources.spread(source) for _, source in relation.sources]
+    spread = [reading.sources.changed_share(source) for _, source in relation.sources]
     others = [max(spread[:i] + spread[i + 1 :], default=0.0) for i in range(len(spread))]
     return sum(int(share * reading.sources.bytes(source)) for share, (_, source) in zip(others, relation.sources, strict=True))
 

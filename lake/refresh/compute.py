@@ -114,7 +114,7 @@ class Computation:
         return keyed(definition, rows, self.reading) if definition.key is not None else of_multiset(definition, rows, self.reading)
 
     def _one_moved(self) -> bool:
-        return sum(self.reading.sources.moved(source) > 0 for source in self.definition.sources) == 1
+        return sum(self.reading.sources.changed_bytes(source) > 0 for source in self.definition.sources) == 1
 
     def _candidate(self, changed: DataFrame) -> Candidate:
         """The rows that some changes (under the view's names) insert, and all rows of the view after them."""

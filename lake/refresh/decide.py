@@ -68,7 +68,7 @@ class Decision:
         if self.view.refresh_mode == "incremental":
             raise DefinitionError(
                 f"View {view!r} has `refresh_mode: incremental`, and can't be refreshed incrementally now: {why}. Nothing was written. "
-                f'Run "{self.table.anew}".'
+                f'Run "{self.table.recreate_command}".'
             )
         return replace(decided, mode="recompute", reason=f"fell back to a full recompute: {why}")
 
@@ -94,7 +94,7 @@ class Decision:
         if not publish.same_schema(self.definition, current.pinned.schema):
             raise TargetError(
                 f"The columns of the table of view {self.table} are not those of the view. Nothing was published. "
-                f'Run "{self.table.anew}" to write all rows with the new columns.'
+                f'Run "{self.table.recreate_command}" to write all rows with the new columns.'
             )
 
     def _published_or_foreign(self) -> Published | None:
@@ -113,5 +113,5 @@ def budget(view: ViewConfig, definition: Definition, inputs: Inputs, current: Pu
     if view.refresh_mode == "incremental":
         return Budget()
     read = sum(inputs.pins[source].bytes for _, source in definition.relation.sources)
-    recompute = cost.recompute(read, current.pinned.bytes)
+    recompute = cost.of_recompute(read, current.pinned.bytes)
     return Budget(recompute, recompute if read >= cost.SMALL else 0, view.recompute_above)

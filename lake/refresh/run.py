@@ -27,7 +27,7 @@ from lake.refresh.edits import Edits, in_names
 from lake.refresh.outcome import result_of
 from lake.refresh.primary_keys import refuse_broken
 from lake.refresh.publish import LostRaceError, Target
-from lake.relations.lookup_cache import Cache
+from lake.relations.lookup_cache import LookupCache
 from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import few_changes
@@ -49,7 +49,7 @@ class Refresh:
     definition: Definition
     inputs: Inputs
     rebuild: bool
-    cache: Cache | None = None
+    cache: LookupCache | None = None
     instead: Pinned | None = None
     gate: Gate | None = None
     started: float = field(default_factory=time.time)

@@ -163,7 +163,7 @@ class _Side:
 
 
 @dataclass
-class Cache:
+class LookupCache:
     """The cache of one view's real-time path. `sizes`: the most keys, by source; `at`: the snapshot of the rows."""
 
     sizes: Mapping[str, int]

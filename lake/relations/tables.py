@@ -24,25 +24,28 @@ class Sources(Protocol):
         """All rows at `until`, with the table's own column names; those of files without keys of `among` (by column) may be left out."""
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
-        """Weighted rows of the columns (as c0, c1, ... and `w`) over (since, until], consolidated unless `raw`; None if there are none."""
+        """Weighted rows of the columns (as c0, c1, ... and `w`) over (since, until]; None if there are none.
 
-    def raw(self, source: str) -> bool:
-        """Whether `changes` are given as they are written."""
+        They are consolidated, unless `unconsolidated`.
+        """
+
+    def unconsolidated(self, source: str) -> bool:
+        """Whether `changes` may contain equal rows and rows that cancel each other."""
 
     def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
         """The size of the table's files at `until`, or of those that `rows` reads for some keys."""
 
-    def moved(self, source: str) -> int:
-        """The size of the files that the table's changes are read from; 0 where there are none."""
+    def changed_bytes(self, source: str) -> int:
+        """The size of the files that the table's changes are read from; 0 if there are none."""
 
-    def spread(self, source: str) -> float:
+    def changed_share(self, source: str) -> float:
         """The size of the files with changes, as a share of the table's: 0 for none, 1 for all."""
 
-    def changed(self, source: str) -> int:
-        """At least how many rows of the table were inserted and deleted, as far as that is known without reading them."""
+    def changed_rows(self, source: str) -> int:
+        """A lower bound of the rows inserted and deleted, from the log."""
 
     def count(self, source: str) -> int | None:
-        """How many rows the table has at `until`, None where that is not known without reading them."""
+        """How many rows the table has at `until`, None if the log does not say."""
 
 
 @dataclass
@@ -62,10 +65,10 @@ class Tables:
         """A table's changes in some columns (as c0, c1, ...), read once, however often the query reads the table."""
         if (source, *columns) not in self._changes:
             frame = self.sources.changes(source, columns)
-            if self.sources.changed(source) > self.frames.local_limit:
+            if self.sources.changed_rows(source) > self.frames.local_limit:
                 self.frames.expect_many()
             changes = None if frame is None else self.frames.keep(frame)
-            if changes is not None and self.sources.raw(source) and (changes.local or zset.repeats(changes.frame)):
+            if changes is not None and self.sources.unconsolidated(source) and (changes.local or zset.repeats(changes.frame)):
                 changes = self.frames.keep(zset.consolidate(changes.frame))
             self._changes[source, *columns] = changes
             self.rows_read += (changes.count or 0) if changes is not None else 0
@@ -74,7 +77,7 @@ class Tables:
     def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
         """Rows of a table at `until`, all or those of files that may hold some keys (by column); their cost is counted."""
         if self.budget.limit:
-            self.budget.spend(cost.looked_up(self.sources.bytes(source, among)), "reading tables for lookups")
+            self.budget.spend(cost.of_lookup(self.sources.bytes(source, among)), "reading tables for lookups")
         return self.sources.rows(source, among)
 
     def small(self, table: object, rows: Callable[[], DataFrame]) -> Changes | None:

@@ -145,7 +145,7 @@ def capture(spark: SparkSession, path: ViewPath, view: str, names: Sequence[str]
 def _parent(spark: SparkSession, view: str, table: Table) -> Published:
     found = published(spark, table)
     if found is None or found.stamp is None:
-        raise SourceError(f'View {view!r} reads view {table.label!r}, which has not been built yet. Run "{table.first}".')
+        raise SourceError(f'View {view!r} reads view {table.label!r}, which has not been built yet. Run "{table.create_command}".')
     return found
 
 

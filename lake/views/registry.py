@@ -24,7 +24,7 @@ from lake.delta.identity import check_same
 from lake.delta.log import Log
 from lake.delta.tables import Table, pin_at
 from lake.errors import LakeError, TargetError
-from lake.relations.lookup_cache import Cache
+from lake.relations.lookup_cache import LookupCache
 from lake.spark.session import active_session, make_session, own_session
 from lake.views.definition import Definition, define
 from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
@@ -44,7 +44,7 @@ class OpenView:
     functions: str
     lock: Any = field(default_factory=threading.RLock)
     users: int = 0
-    cache: Cache | None = None
+    cache: LookupCache | None = None
     names: list[str] | None = None
     seen: object = None
     definition: Definition | None = None
@@ -138,7 +138,7 @@ class OpenViews:
         assert current.stamp is not None
         return len(current.stamp.to_json().encode())
 
-    def cache_of(self, view: str) -> Cache | None:
+    def cache_of(self, view: str) -> LookupCache | None:
         """The cache of looked-up rows."""
         with self.opened(view) as state:
             return state.cache
@@ -184,13 +184,13 @@ class OpenViews:
             state.cache = self._cache(state.definition)
         return state.definition, inputs.only(state.definition.sources)
 
-    def _cache(self, definition: Definition) -> Cache | None:
+    def _cache(self, definition: Definition) -> LookupCache | None:
         """What the real-time path keeps of looked-up rows: of the first table that the query reads, and of the others."""
         settings = (self.config.view(definition.view).realtime or RealtimeConfig()).cache
         if not (self.path.eventual and settings.enabled):
             return None
         sources = list(dict.fromkeys(source for _, source in definition.relation.sources))
-        return Cache(dict.fromkeys(sources, settings.right_size) | dict.fromkeys(sources[:1], settings.left_size))
+        return LookupCache(dict.fromkeys(sources, settings.right_size) | dict.fromkeys(sources[:1], settings.left_size))
 
     def fingerprint_of(self, view: str, at: Until = None) -> Mapping[str, str]:
         """What tells the view's definition from another one, over the schemas that its tables have now, or had."""
@@ -228,7 +228,7 @@ class OpenViews:
     def built(self, spark: SparkSession, view: str) -> Published:
         current = published(spark, self.view_table(view))
         if current is None or current.stamp is None:
-            raise TargetError(f'View {view!r} has not been built yet. Run "{self.view_table(view).first}".')
+            raise TargetError(f'View {view!r} has not been built yet. Run "{self.view_table(view).create_command}".')
         return current
 
     def frames_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:

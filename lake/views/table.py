@@ -150,7 +150,7 @@ def _commit(log: Log, table: Table, number: int) -> Commit:
     except (StopIteration, *SPARK_ERRORS) as error:
         raise TargetError(
             f"Version {number} of the table of view {table} is no longer in its log, so what was published last can't be read. "
-            f'Run "{table.anew}".'
+            f'Run "{table.recreate_command}".'
         ) from error
 
 
@@ -159,7 +159,7 @@ def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
         if (commit.changes_data or commit.operation in _OTHER_COLUMNS) and Stamp.from_json(commit.user_metadata) is None:
             raise TargetError(
                 f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}). Lakejoin can't "
-                f'know its rows. Nothing was written. Run "{table.anew}" to make it exact again.'
+                f'know its rows. Nothing was written. Run "{table.recreate_command}" to make it exact again.'
             )
 
 

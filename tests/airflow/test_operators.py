@@ -20,7 +20,7 @@ from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from lake.airflow.factory import airflow_dags
-from lake.airflow.operators import JOB, BackfillOperator, CheckOperator, LakejoinOperator, Outcome, RefreshOperator
+from lake.airflow.operators import JOB, BackfillOperator, CheckOperator, FailIfViewsFailed, LakejoinOperator, RefreshOperator
 from lake.airflow.realtime import CheckHeartbeat, StartRealtime
 from lake.airflow.settings import Deployment
 from lake.spark.preflight import AT_START
@@ -103,7 +103,7 @@ FAILED = {"state": "failed", "since": {}, "until": {}, "moved": False, "result":
 
 def outcome(answer: Any) -> None:
     at = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: answer)}
-    Outcome(task_id="outcome").execute(at)  # type: ignore[arg-type]
+    FailIfViewsFailed(task_id="outcome").execute(at)  # type: ignore[arg-type]
 
 
 def test_published_views_send_events_whichever_other_view_failed(deployment: Deployment, submitted: Any) -> None:

@@ -64,7 +64,7 @@ def test_lookups_count_as_they_come(lake: TestLake, monkeypatch: pytest.MonkeyPa
     lake.table("f", MANY, key=["id"])
     lake.table("d", "SELECT id AS g, concat('n', id) AS name FROM range(0, 600, 1, 60)", key=["g"])
     monkeypatch.setattr(cost, "SMALL", 1)
-    monkeypatch.setattr(cost, "begun", lambda operators, moved: 0)
+    monkeypatch.setattr(cost, "of_start", lambda operators, moved: 0)
     monkeypatch.setattr(cost, "looked_up", lambda files: files * 100)
     monkeypatch.setattr("lake.relations.reading.SMALL", 0)  # no table is kept whole
     lake.view("v", QUERY)
@@ -85,7 +85,7 @@ def test_lookups_as_spread_as_the_changes_are_refused_before_a_row_is_read(
     lake.view("v", QUERY)
     lake.refresh("v")
     monkeypatch.setattr(cost, "SMALL", 1)
-    monkeypatch.setattr(cost, "begun", lambda operators, moved: 0)
+    monkeypatch.setattr(cost, "of_start", lambda operators, moved: 0)
     monkeypatch.setattr(cost, "changed", lambda operators, rows: 0)
     monkeypatch.setattr(cost, "looked_up", lambda files: files * 100)
     lake.sql(f"UPDATE {{f}} SET v = 'other' WHERE id % 3000 = 5 AND id < {60_000 // share}")
@@ -96,10 +96,10 @@ def test_lookups_as_spread_as_the_changes_are_refused_before_a_row_is_read(
 
 def test_the_estimate_of_the_docstring() -> None:
     mb = 1 << 20
-    recomputed = cost.recompute(300 * mb, 100 << 10)
-    spent = cost.begun(1, 0) + cost.changed(1, 100_000)
-    assert (recomputed // mb, cost.begun(1, 0) // mb, cost.changed(1, 100_000) / mb) == (301, 80, pytest.approx(98, abs=0.5))
-    assert spent + cost.looked_up(246 * mb) < recomputed < spent + cost.looked_up(248 * mb)
+    recomputed = cost.of_recompute(300 * mb, 100 << 10)
+    spent = cost.of_start(1, 0) + cost.of_changes(1, 100_000)
+    assert (recomputed // mb, cost.of_start(1, 0) // mb, cost.of_changes(1, 100_000) / mb) == (301, 80, pytest.approx(98, abs=0.5))
+    assert spent + cost.of_lookup(246 * mb) < recomputed < spent + cost.of_lookup(248 * mb)
 
 
 def test_what_has_no_key_to_go_by_is_recomputed_once_where_it_is_most_of_the_query(facts: TestLake) -> None:

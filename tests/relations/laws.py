@@ -70,19 +70,19 @@ class ListedSources:
         fields = [StructField(f"c{n}", schema.fields[i].dataType) for n, i in enumerate(places)]
         return local_frame(self.spark, listed, StructType([*fields, StructField(zset.WEIGHT, LongType())]))
 
-    def raw(self, source: str) -> bool:
+    def unconsolidated(self, source: str) -> bool:
         return False
 
     def bytes(self, source: str, among: Mapping[str, Ranges] | None = None) -> int:
         return 0
 
-    def moved(self, source: str) -> int:
+    def changed_bytes(self, source: str) -> int:
         return 0
 
-    def spread(self, source: str) -> float:
+    def changed_share(self, source: str) -> float:
         return 0.0
 
-    def changed(self, source: str) -> int:
+    def changed_rows(self, source: str) -> int:
         return 0
 
     def count(self, source: str) -> int | None:

@@ -26,7 +26,7 @@ def test_changes_that_the_log_says_are_many_are_not_tried_for_few(
 
     rows = own.range(10).select(F.col("id").alias("c0"), F.lit(1).cast("long").alias("w"))
     monkeypatch.setattr(ListedSources, "changes", lambda *_: rows)
-    monkeypatch.setattr(ListedSources, "changed", lambda *_: changed)
+    monkeypatch.setattr(ListedSources, "changed_rows", lambda *_: changed)
     monkeypatch.setattr(Catalyst, "collected", noted)
     with Reading(Catalyst(own), ListedSources(own, {}, {}, {}), local_limit=3) as reading:
         kept = reading.tables.changes("a", ["id"])
