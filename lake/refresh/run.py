@@ -12,7 +12,7 @@ from urllib.parse import urlparse
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lake.catalyst.whole_numbers import INEXACT
+from lake.catalyst.guards import INEXACT
 from lake.config.models import ViewConfig
 from lake.core import cost
 from lake.core.phases import phase
@@ -256,7 +256,7 @@ class Refresh:
         """What the query computed anew changes in the view's table."""
         definition = self.definition
         if definition.key is not None and self.gate is None and current.pinned.bytes > SMALL:
-            edits = compared(definition, in_names(definition, definition.unbounded.relation.snapshot(reading)), current.pinned, reading)
+            edits = compared(definition, in_names(definition, definition.unguarded.relation.snapshot(reading)), current.pinned, reading)
             if edits is not None:
                 return edits
         return self._edits(target, stamp, reading, changes.difference(definition, publish.held(current.pinned, reading), reading))
@@ -299,7 +299,7 @@ class Refresh:
         return Candidate(self.definition.view, stamp, visible(changed.where(F.col(WEIGHT) > 0).drop(WEIGHT)), visible(whole))
 
     def _written(self, target: Target, stamp: Stamp, reading: Reading, decided: RefreshPlan, whole: bool = False) -> RefreshResult:
-        rows = in_names(self.definition, self.definition.unbounded.relation.snapshot(reading))
+        rows = in_names(self.definition, self.definition.unguarded.relation.snapshot(reading))
         if self.gate is not None:
             rows = reading.frames.keep_rows(rows).frame
             self.gate(Candidate(self.definition.view, stamp, visible(rows), visible(rows)))
