@@ -4,7 +4,7 @@
 
 Which aggregates can: counts, sums and averages of whole numbers and decimals, min and max, without DISTINCT. An average of
 decimals is evaluated from its sum and count by Spark's own expression; one of whole numbers is stored beside its sum and count
-(whole_numbers.py). See relations/additive.py for the rule (trap 10).
+(guards.py). See relations/additive.py for the rule (trap 10).
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from lake.catalyst import Catalyst
 from lake.catalyst.distinct_rewrite import of_one_row
+from lake.catalyst.guards import rarely_inexact
 from lake.catalyst.nodes import Expression, Node
-from lake.catalyst.whole_numbers import is_average
 from lake.spark.jvm.gateway import Java
 from lake.spark.zset import is_bitwise
 
@@ -60,20 +60,21 @@ _MOMENTS = frozenset(
     ]
 )
 _SUMS = frozenset({"Sum", "Average"})
+_FLOATS = ("float", "double")
 _RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
 _SKETCHES = ("Hll", "Theta", "Kll", "Tuple", "ApproxTopK")
 
 
-def order_dependence(node: Node, catalyst: Catalyst, bounded: bool = True) -> str:
+def order_dependence(node: Node, catalyst: Catalyst, guarded: bool = True) -> str:
     """What in the node's own expressions depends on the order of rows, in words; empty where nothing does.
 
-    `bounded`: averages of whole numbers add up to 2^53 at the most, as they are guarded to (whole_numbers.py).
+    `guarded`: what depends on it only for rare values does not, since it is guarded against them (guards.py).
     """
     if node.kind in ("Window", "Limit") and (node.tie_free or set(node.children[0].output_ids) <= ordered_by(node, catalyst)):
         return ""  # rows come in one order only, or are the same
     if node.by_name:
         return f"{node.kind}, whose Python function is given rows in any order"
-    return _named_first(node, catalyst, bounded) or (
+    return _named_first(node, catalyst, guarded) or (
         "LIMIT, which breaks ties between equal sort keys at random" if node.kind == "Limit" else ""
     )
 
@@ -89,7 +90,7 @@ def ordered_by(node: Node, catalyst: Catalyst) -> set[int]:
     return {e.attribute for e in found if e.plain and e.attribute is not None and is_bitwise(catalyst.type_of(e))}
 
 
-def _named_first(node: Node, catalyst: Catalyst, bounded: bool) -> str:
+def _named_first(node: Node, catalyst: Catalyst, guarded: bool) -> str:
     if node.kind == "Aggregate" and any(_collated(java) for java in catalyst.list(node.plan.groupingExpressions())):
         return "groups of strings that are equal by their collation: which of them stands for its group depends on the order of rows"
     census = [
@@ -98,7 +99,7 @@ def _named_first(node: Node, catalyst: Catalyst, bounded: bool) -> str:
         for java in catalyst.list(plan.expressions())
         for found in catalyst.census(java, subqueries=False, leave_out=lambda kind, inner: _is_no_choice(kind, inner, node, catalyst))
     ]
-    return next(filter(None, (_named(kind, java, bounded) for kind, java in census)), "")
+    return next(filter(None, (_named(kind, java, guarded) for kind, java in census)), "")
 
 
 def _is_no_choice(kind: str, java: Java, node: Node, catalyst: Catalyst) -> bool:
@@ -108,7 +109,7 @@ def _is_no_choice(kind: str, java: Java, node: Node, catalyst: Catalyst) -> bool
 
 def named_in(expression: Expression, catalyst: Catalyst) -> str:
     """What in an expression depends on the order of rows, in words; empty where nothing does."""
-    named = (_named(kind, java, bounded=False) for kind, java in catalyst.census(expression.java, subqueries=False))
+    named = (_named(kind, java, guarded=False) for kind, java in catalyst.census(expression.java, subqueries=False))
     return next(filter(None, named), "")
 
 
@@ -118,7 +119,7 @@ def anywhere(node: Node, catalyst: Catalyst) -> bool:
     return bool(order_dependence(node, catalyst)) or any(anywhere(n, catalyst) for n in inner)
 
 
-def _named(kind: str, java: Java, bounded: bool) -> str:
+def _named(kind: str, java: Java, guarded: bool) -> str:
     if kind in _ALWAYS:
         return f"{_ALWAYS[kind]}, whose result depends on the order of rows"
     if kind == "WindowExpression" and _within_ties(java):
@@ -127,16 +128,24 @@ def _named(kind: str, java: Java, bounded: bool) -> str:
         return f"{java.prettyName()}, whose rounding depends on the order of rows"
     if kind in ("Max", "Min") and _collated(java.child()):
         return f"{java.prettyName()} of strings that may be equal by their collation: which of them it is depends on the order of rows"
-    if kind in _SUMS and str(java.child().dataType().typeName()) in ("float", "double"):
+    if kind in ("Max", "Min") and _nests_floats(java.child()):
+        return f"{java.prettyName()} of values with -0.0 and 0.0 in them, which are equal: which of them it is depends on the order of rows"
+    if kind in _SUMS and str(java.child().dataType().typeName()) in _FLOATS:
         return f"{java.prettyName()} of floating-point numbers: their rounding depends on the order of rows"
-    if kind in _SUMS and not bounded and is_average(java):
-        return f"{java.prettyName()} of whole numbers that add up to more than 2^53: their rounding depends on the order of rows"
+    if kind in ("Average", "Max", "Min") and not guarded and (of := rarely_inexact(java)):
+        return f"{java.prettyName()} of {of}"
     return ""
 
 
 def _collated(java: Java) -> bool:
     """Whether there are strings in a value that its collation may take for equal though they differ."""
     return " collate " in str(java.dataType().catalogString()).lower()
+
+
+def _nests_floats(java: Java) -> bool:
+    """Whether there are floating-point numbers in the fields or elements of a value."""
+    text = str(java.dataType().catalogString())
+    return text not in _FLOATS and any(kind in text for kind in _FLOATS)
 
 
 def _within_ties(window: Java) -> bool:

@@ -87,14 +87,13 @@ class Expressions(Scala):
         """The absolute value of an expression."""
         return self._jvm.org.apache.spark.sql.catalyst.expressions.Abs(java)
 
-    def raising_above(self, value: Java, bounded: Java, most: int, message: str) -> Java:
-        """A double, which raises an error with the message where another one is larger than `most`."""
-        columns = self.spark.range(0).selectExpr("CAST(id AS DOUBLE) AS value", "CAST(id AS DOUBLE) AS bounded")
-        raising = columns.selectExpr(f"IF(bounded > {most}D, CAST(raise_error('{message}') AS DOUBLE), value) AS checked")
-        plan = raising._jdf.queryExecution().analyzed()
+    def made(self, text: str, **parts: Java) -> Java:
+        """A new expression, from SQL over names that stand for other expressions."""
+        names = [f"CAST(NULL AS {part.dataType().sql()}) AS {name}" for name, part in parts.items()]
+        plan = self.spark.range(0).selectExpr(*names).selectExpr(f"{text} AS made")._jdf.queryExecution().analyzed()
         ids = [int(a.exprId().id()) for a in self.list(plan.child().output())]
-        checked = self.expression(plan.projectList().head().child())
-        return self.substituted(checked, dict(zip(ids, (value, bounded), strict=True))).java
+        expression = self.expression(plan.projectList().head().child())
+        return self.substituted(expression, dict(zip(ids, parts.values(), strict=True))).java
 
     def literal(self, value: int) -> Java:
         """A whole number as an expression."""

@@ -100,7 +100,7 @@ def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | No
 
 
 def _partition(node: Node, catalyst: Catalyst) -> tuple[int, ...]:
-    if not order_dependence(node, catalyst, bounded=False):
+    if not order_dependence(node, catalyst, guarded=False):
         return ()
     return tuple(e.attribute for e in catalyst.partition_keys(node) if e.plain and e.attribute is not None)
 

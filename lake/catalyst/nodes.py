@@ -88,7 +88,8 @@ class Node:
     rows (see determinism.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
     `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other. `tie_free`: a window's partition and
     order, or those of an ORDER BY ... LIMIT, tell the rows of its child apart, by a key of theirs: "declared" where this depends on a
-    declared primary key, or "derived". `guarded`: its averages of whole numbers raise where they may not be exact.
+    declared primary key, or "derived". `guarded`: it raises where its result depends on the
+    order of rows for rare values (guards.py).
 
     Raises InternalError for an impossible node.
     """

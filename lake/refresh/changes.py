@@ -3,7 +3,7 @@
 none of its operators needs stored rows   changes(root)                       relations/base.py
 its root is an aggregate or a LIMIT       from the stored rows                relations/stored.py
 it depends on the order of rows           recomputed by its scope             relations/scoped.py
-averages of whole numbers were inexact    recomputed by its scope             relations/scoped.py, catalyst/whole_numbers.py
+a guarded operator raised                 recomputed by its scope             relations/scoped.py, catalyst/guards.py
 neither                                   the query at `until` - stored rows (edits.compared, where these have a key)
 """
 
@@ -41,8 +41,8 @@ def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataF
 
 
 def changes_of_inexact(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
-    """The same where averages of whole numbers depend on the order of rows, since these add up to more than a double holds exactly."""
-    relation, scope = definition.unbounded.relation, definition.unbounded.scope
+    """The same where a guarded operator raised, since its result depends on the order of rows for the values that it has met."""
+    relation, scope = definition.unguarded.relation, definition.unguarded.scope
     if not scope:
         raise FallBackToRecompute(f"fell back to a full recompute: it uses {relation.order_dependent}, under no key of its own")
     return scoped.changes(relation, scope, in_tree_columns(definition, table), reading)
@@ -89,7 +89,7 @@ def _require_share(relation: Relation, changed: int, reading: Reading) -> None:
 def difference(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame:
     """The query at `until` minus the stored rows, as weighted rows in the tree's columns."""
     old = in_tree_columns(definition, table)
-    return zset.subtract(definition.unbounded.relation.snapshot(reading).select(*old.columns), old)
+    return zset.subtract(definition.unguarded.relation.snapshot(reading).select(*old.columns), old)
 
 
 def in_tree_columns(definition: Definition, table: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake.catalyst.whole_numbers import INEXACT
+from lake.catalyst.guards import INEXACT
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
@@ -82,7 +82,7 @@ class Computation:
         """Edits that bring the stored rows to those of the recomputed query."""
         definition = self.definition
         if definition.key is not None and self.gate is None and self.pinned.bytes > SMALL:
-            rows = in_names(definition, definition.unbounded.relation.snapshot(self.reading))
+            rows = in_names(definition, definition.unguarded.relation.snapshot(self.reading))
             edits = compared(definition, rows, self.pinned, self.reading)
             if edits is not None:
                 return edits

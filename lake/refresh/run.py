@@ -156,7 +156,7 @@ class Refresh:
     def _written(self, computation: Computation, decided: RefreshPlan, replaces: bool) -> RefreshResult:
         """Write all rows. `replaces`: with other columns than the table has, instead of all its rows."""
         target, definition = computation.target, self.definition
-        rows = computation.checked(in_names(definition, definition.unbounded.relation.snapshot(computation.reading)), persist=replaces)
+        rows = computation.checked(in_names(definition, definition.unguarded.relation.snapshot(computation.reading)), persist=replaces)
         deleted = target.log.head().rows().count() if replaces else 0
         if replaces:
             # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files

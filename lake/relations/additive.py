@@ -29,8 +29,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lake.catalyst.guards import LARGEST
 from lake.catalyst.nodes import Expression, Measure, Node, column_name
-from lake.catalyst.whole_numbers import LARGEST
 from lake.relations.base import Relation
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading

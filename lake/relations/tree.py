@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from lake.catalyst import Catalyst
 from lake.catalyst.determinism import order_dependence
+from lake.catalyst.guards import guarded
 from lake.catalyst.nodes import Expression, Node
-from lake.catalyst.whole_numbers import guarded
 from lake.errors import DefinitionError
 from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
@@ -24,30 +24,30 @@ _INNER = ("Inner", "Cross")
 _CONSTANTS = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
 
-def build(node: Node, catalyst: Catalyst, bounded: bool = True) -> Relation:
+def build(node: Node, catalyst: Catalyst, guards: bool = True) -> Relation:
     """The relation of a node tree. Raises DefinitionError for a leaf that is neither a source nor a constant.
 
-    `bounded`: averages of whole numbers raise an error where these add up to more than 2^53, and depend on the order of rows nowhere
-    (catalyst/whole_numbers.py); else they may.
+    `guards`: operators that depend on the order of rows only for rare values raise an error where these occur (catalyst/guards.py);
+    without them they count as order-dependent.
     """
     needed = _needed(node, catalyst)
-    return _Builder(catalyst, needed, _together(node, needed), bounded).relation(node)
+    return _Builder(catalyst, needed, _together(node, needed), guards).relation(node)
 
 
 class _Builder:
-    def __init__(self, catalyst: Catalyst, needed: frozenset[int], together: Mapping[str, frozenset[str]], bounded: bool) -> None:
-        self.catalyst, self.needed, self.together, self.bounded = catalyst, needed, together, bounded
+    def __init__(self, catalyst: Catalyst, needed: frozenset[int], together: Mapping[str, frozenset[str]], guards: bool) -> None:
+        self.catalyst, self.needed, self.together, self.guards = catalyst, needed, together, guards
 
     def relation(self, node: Node, above: tuple[str, ...] = ()) -> Relation:
         """`above`: the kinds of the operators above that look up rows, "Inner" for an inner join."""
-        node = replace(node, order_dependent=order_dependence(node, self.catalyst, self.bounded))
-        node = guarded(node, self.catalyst) if self.bounded else node
+        node = replace(node, order_dependent=order_dependence(node, self.catalyst, self.guards))
+        node = guarded(node, self.catalyst) if self.guards else node
         if not node.children:
             return self._leaf(node, shared=len(above) > 1 and set(above) != {"Inner"})
         looking = (*above, *self._looking(node))
         children = [self.relation(child, looking) for child in node.children]
         inner = self.catalyst.subquery_trees(node)
-        subqueries = {expression: build(subquery, self.catalyst, self.bounded) for expression, subquery in inner.items()}
+        subqueries = {expression: build(subquery, self.catalyst, self.guards) for expression, subquery in inner.items()}
         if node.kind in LINEAR:
             return Linear(node, children, subqueries)
         if node.kind == "Union":

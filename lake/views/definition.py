@@ -47,8 +47,8 @@ class OutputColumn:
 
 
 @dataclass(frozen=True)
-class Unbounded:
-    """A view's relation whose averages of whole numbers may depend on the order of rows, and its scope; it raises nowhere."""
+class Unguarded:
+    """A view's relation without guards (catalyst/guards.py), and its scope. It gives all rows whatever their values are."""
 
     relation: Relation
     scope: tuple[Expression, ...]
@@ -60,8 +60,8 @@ class Definition:
 
     `scope`: the columns by which rows are recomputed and compared with the stored rows, where the result depends on the order of rows
     (trap 8); empty where it does not, or where no columns bound what a change affects. `carried`: where the operator at the root is
-    refreshed from the stored rows, its columns → the tree's output that carries them. `unbounded`: the relation and its scope where
-    averages of whole numbers are not known to be exact (catalyst/whole_numbers.py). `null_extended`: the columns that each outer join
+    refreshed from the stored rows, its columns → the tree's output that carries them. `unguarded`: the relation and its scope where
+    a guarded operator raised (catalyst/guards.py). `null_extended`: the columns that each outer join
     null-extends together.
     """
 
@@ -75,7 +75,7 @@ class Definition:
     scope: tuple[Expression, ...]
     carried: Mapping[int, int]
     fingerprint: Mapping[str, str]
-    unbounded: Unbounded
+    unguarded: Unguarded
     null_extended: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -158,16 +158,16 @@ def _defined(
         scope=scopes,
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
         fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys, functions),
-        unbounded=_unbounded(relation, carried.node, catalyst, scopes, keyed),
+        unguarded=_unguarded(relation, carried.node, catalyst, scopes, keyed),
         null_extended=tuple(tuple(c.name for c in columns if c.attribute in group) for group in null_extended(tree, catalyst)),
     )
 
 
-def _unbounded(relation: Relation, node: Node, catalyst: Catalyst, scopes: tuple[Expression, ...], storable: bool) -> Unbounded:
+def _unguarded(relation: Relation, node: Node, catalyst: Catalyst, scopes: tuple[Expression, ...], storable: bool) -> Unguarded:
     if not any(r.node.guarded for r in relation.walk()):
-        return Unbounded(relation, scopes)
-    other = build(node, catalyst, bounded=False)
-    return Unbounded(other, scope(other, catalyst) if other.order_dependent and storable else ())
+        return Unguarded(relation, scopes)
+    other = build(node, catalyst, guards=False)
+    return Unguarded(other, scope(other, catalyst) if other.order_dependent and storable else ())
 
 
 def _refuse_nondeterministic(name: str, found: Inspection, text: str) -> None:

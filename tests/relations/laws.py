@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from lake.catalyst import Catalyst
-from lake.catalyst.whole_numbers import INEXACT
+from lake.catalyst.guards import INEXACT
 from lake.config.loader import load
 from lake.core.sql import quoted
 from lake.refresh import changes
@@ -127,7 +127,7 @@ class View:
         sources = ListedSources(self.spark, self.schemas, since, until, as_written=local_limit == 0)
         with Reading(self.catalyst, sources, local_limit) as reading:
             with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
-                stored = in_names(self.definition, self.definition.unbounded.relation.snapshot(before))
+                stored = in_names(self.definition, self.definition.unguarded.relation.snapshot(before))
             try:
                 found = self._found(stored, reading)
             except FallBackToRecompute as why:
@@ -158,7 +158,7 @@ class View:
         """The relation's snapshot."""
         sources = ListedSources(self.spark, self.schemas, tables, tables)
         with Reading(self.catalyst, sources) as reading:
-            rows = in_names(self.definition, self.definition.unbounded.relation.snapshot(reading)).collect()
+            rows = in_names(self.definition, self.definition.unguarded.relation.snapshot(reading)).collect()
         width = len(self.definition.columns)
         return Counter(frozen(tuple(row)[:width]) for row in rows)
 
