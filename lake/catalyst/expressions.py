@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as T
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 from lake.catalyst.nodes import Attribute, Expression
 from lake.spark.jvm.gateway import Java, Scala, jvm_of
-
-
-def _comparable(data_type: T.DataType) -> bool:
-    """Whether Spark can group by values of the type."""
-    match data_type:
-        case T.ArrayType():
-            return _comparable(data_type.elementType)
-        case T.StructType():
-            return all(_comparable(f.dataType) for f in data_type.fields)
-        case _:
-            return not isinstance(data_type, T.MapType | T.VariantType | T.CalendarIntervalType)
+from lake.spark.types import comparable
 
 
 class Expressions(Scala):
@@ -113,7 +102,7 @@ class Expressions(Scala):
 
     def hashable(self, expression: Expression) -> bool:
         """Whether rows can be looked up by this expression: no map and no VARIANT in its type."""
-        return _comparable(self.type_of(expression)) and expression.java.deterministic() and not self.has_subquery(expression)
+        return comparable(self.type_of(expression)) and expression.java.deterministic() and not self.has_subquery(expression)
 
     def has_subquery(self, expression: Expression) -> bool:
         """Whether a plan hides in the expression, over placeholders (trap 1)."""

@@ -14,6 +14,7 @@ from lake.catalyst import Catalyst
 from lake.catalyst.determinism import order_dependence, ordered_by
 from lake.catalyst.nodes import Expression, Node
 from lake.spark.jvm.gateway import Java
+from lake.spark.types import exactly_comparable
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,19 @@ def tie_free(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
     return replace(node, children=children)
 
 
-def _equal(ids: set[int], node: Node, catalyst: Catalyst) -> set[int]:
-    """Some columns with those that inner joins below make equal to them. (Under a union those hold for one input only.)"""
-    joins = [n for n in _above_unions(node) if n.kind == "Join" and catalyst.join_type(n) == "Inner"]
-    pairs = [{a.attribute, b.attribute} for n in joins for a, b, _ in catalyst.equi_keys(n) if a.plain and b.plain]
+def _equal(ids: set[int], node: Node, catalyst: Catalyst, identical: bool = False) -> set[int]:
+    """Some columns with those that inner joins and renames below make equal to them. (Under a union those hold for one input only.)
+
+    `identical`: without columns that may be equal and not the same: -0.0 and 0.0, strings of a collation.
+    """
+    pairs = []
+    for below in _above_unions(node):
+        if below.kind == "Join" and catalyst.join_type(below) == "Inner":
+            equated = [(a, b) for a, b, _ in catalyst.equi_keys(below) if a.plain and b.plain]
+            pairs += [{a.attribute, b.attribute} for a, b in equated if not identical or exactly_comparable(catalyst.type_of(a))]
+        elif below.kind == "Project":
+            defined = [(output, catalyst.expression(java)) for output, java in catalyst.definitions(below).items()]
+            pairs += [{output, e.attribute} for output, e in defined if e.plain]
     found = set(ids)
     for _ in pairs:  # as often as a chain of them can be long
         found |= {i for pair in pairs if pair & found for i in pair if i is not None}
@@ -120,6 +130,10 @@ def _projected(node: Node, below: Carrying, catalyst: Catalyst) -> Carrying:
             aliases.setdefault(expression.attribute, output_id)
     key = below.key.ids if below.key is not None else ()
     wanted = {*key, *below.scope}
+    for lost in sorted(wanted - {*aliases}):  # another column that always has the same value will do
+        same = _equal({lost}, below.node, catalyst, identical=True) & {*aliases}
+        if same:
+            aliases[lost] = aliases[min(same)]
     missing = [a for a in below.node.output if a.id in wanted and a.id not in aliases]
     ids, scope = (tuple(aliases.get(i, i) for i in found) for found in (key, below.scope))
     return Carrying(

@@ -152,6 +152,10 @@ class ViewConfig(_Strict):
     function: str | None = None
     """A Python function, `module:function`. It is called with DataFrames named as the tables, and returns a
     DataFrame."""
+    key: tuple[str, ...] = ()
+    """Columns of the query that identify a row. Lakejoin derives the key of most views from the query and the primary
+    keys of the tables; declare it for a view without a derived key, or to use other columns. A refresh that would
+    publish two rows with the same key fails."""
     schedule: str | None = None
     """A cron expression: the Airflow DAG refreshes the view at these times. Give either `schedule` or `refresh`."""
     refresh: Literal["changes"] | None = None
@@ -187,7 +191,7 @@ class ViewConfig(_Strict):
     sensitive: tuple[str, ...] = ()
     """Columns whose values are never shown in samples, errors, reports or logs."""
 
-    @field_validator("tags", "cluster_by", "sensitive", mode="before")
+    @field_validator("key", "tags", "cluster_by", "sensitive", mode="before")
     @classmethod
     def _one_item(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value

@@ -13,7 +13,7 @@ from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
 from lake.refresh import changes, publish
-from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset
+from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset, refuse_doubled_keys
 from lake.refresh.publish import Target
 from lake.relations.budget import FallBackToRecompute
 from lake.relations.reading import SMALL, Reading
@@ -132,9 +132,12 @@ class Computation:
         return self.edits_of(changed.frame) if changed else None
 
     def checked(self, rows: DataFrame, persist: bool) -> DataFrame:
-        """All rows of the view, after the gate has seen them. `persist`: compute them now."""
-        if self.gate is not None or persist:
+        """All rows of the view, after the gate has seen them. `persist`: compute them now. Raises KeyViolationError for a declared key of
+        the view."""
+        if self.gate is not None or persist or self.definition.key_given:
             rows = self.reading.frames.keep_rows(rows).frame
+        if self.definition.key_given:
+            refuse_doubled_keys(self.definition, rows)
         if self.gate is not None:
             self.gate(Candidate(self.definition.view, self.stamp, visible(rows), visible(rows)))
         return rows

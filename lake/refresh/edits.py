@@ -215,17 +215,28 @@ def repeated(definition: Definition, rows: DataFrame) -> DataFrame:
 
 def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> KeyViolationError:
     """The error for a key with several rows: the data breaks a declared one; nothing should break one that follows from the query."""
-    if definition.depends_on_keys:
-        source = f"the declared primary keys of {', '.join(definition.sources)}"
+    if definition.key_given:
+        source = f"declared by `views.{definition.view}.key`"
+        remedy = "Correct the data or the query, or declare columns that are unique (or no key) for the view."
+    elif definition.depends_on_keys:
+        source = f"derived from the declared primary keys of {', '.join(definition.sources)}"
         remedy = "Correct the data, or declare the primary key that is unique (or none) under `tables:`."
     else:
-        source = "its query alone"
+        source = "derived from its query alone"
         remedy = f'No data should break it: please report this. "lakejoin rebuild {definition.view}" recomputes the view.'
     return KeyViolationError(
-        f"The key ({', '.join(definition.key_names)}) of view {definition.view!r}, derived from {source},",
+        f"The key ({', '.join(definition.key_names)}) of view {definition.view!r}, {source},",
         [dict(zip(definition.key_names, s, strict=True)) for s in samples],
         remedy,
     )
+
+
+def refuse_doubled_keys(definition: Definition, rows: DataFrame) -> None:
+    """Raise KeyViolationError where several of all the view's rows have one key."""
+    keys = [F.col(quoted(k)) for k in definition.key_names]
+    doubled = rows.groupBy(*keys).count().where(F.col("count") > 1).select(*keys).take(SAMPLES)
+    if doubled:
+        raise key_violation(definition, [tuple(s) for s in doubled])
 
 
 def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:

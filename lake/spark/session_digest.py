@@ -24,7 +24,7 @@ def text_of(view: str, config: Config, names: Sequence[str], session: str | None
     """
     settings = config.view(view)
     keys = {name: config.tables[name].primary_key for name in names if name in config.tables}
-    written = [one_query(query_text(settings, config)), settings.refresh_mode, keys, session or session_of(config.spark)]
+    written = [one_query(query_text(settings, config)), settings.refresh_mode, settings.key, keys, session or session_of(config.spark)]
     return digest(json.dumps(written, sort_keys=True))
 
 

@@ -44,3 +44,35 @@ def allows_null(data_type: T.DataType) -> bool:
 def is_nested(data_type: T.DataType) -> bool:
     """Whether values of the type have fields, elements or entries."""
     return isinstance(data_type, T.StructType | T.ArrayType | T.MapType)
+
+
+def comparable(data_type: T.DataType) -> bool:
+    """Whether Spark can group by values of the type.
+
+    >>> comparable(T.DoubleType()), comparable(T.ArrayType(T.VariantType()))
+    (True, False)
+    """
+    match data_type:
+        case T.ArrayType():
+            return comparable(data_type.elementType)
+        case T.StructType():
+            return all(comparable(f.dataType) for f in data_type.fields)
+        case _:
+            return not isinstance(data_type, T.MapType | T.VariantType | T.CalendarIntervalType)
+
+
+def exactly_comparable(data_type: T.DataType) -> bool:
+    """Whether two values of the type that are equal to Spark are the same bit by bit: not -0.0 and 0.0, nor strings of a collation.
+
+    >>> exactly_comparable(T.StringType()), exactly_comparable(T.StructType([T.StructField("x", T.DoubleType())]))
+    (True, False)
+    """
+    match data_type:
+        case T.ArrayType():
+            return exactly_comparable(data_type.elementType)
+        case T.StructType():
+            return all(exactly_comparable(f.dataType) for f in data_type.fields)
+        case T.StringType():
+            return data_type.collation == "UTF8_BINARY"
+        case _:
+            return comparable(data_type) and not isinstance(data_type, T.FloatType | T.DoubleType)

@@ -20,7 +20,7 @@ from lake.catalyst.keys import Carrying, Key, carrying, tie_free
 from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.null_extension import null_extended
 from lake.catalyst.user_functions import user_functions
-from lake.config.models import HIDDEN_PREFIX, Config
+from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
 from lake.config.view_sources import query_text
 from lake.delta.file_changes import FEED_COLUMNS
 from lake.delta.storable import storable
@@ -31,6 +31,7 @@ from lake.relations.stored import stored_of
 from lake.relations.tree import build
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import settings
+from lake.spark.types import comparable
 from lake.views.fingerprint import fingerprint
 from lake.views.function_versions import function_versions
 from lake.views.query import view_frame
@@ -62,7 +63,7 @@ class Definition:
     (trap 8); empty where it does not, or where no columns bound what a change affects. `carried`: where the operator at the root is
     refreshed from the stored rows, its columns → the tree's output that carries them. `unguarded`: the relation and its scope where
     a guarded operator raised (catalyst/guards.py). `null_extended`: the columns that each outer join
-    null-extends together.
+    null-extends together. `key_given`: the key is the one that the configuration declares for the view.
     """
 
     view: str
@@ -76,6 +77,7 @@ class Definition:
     carried: Mapping[int, int]
     fingerprint: Mapping[str, str]
     unguarded: Unguarded
+    key_given: bool = False
     null_extended: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -93,7 +95,7 @@ class Definition:
     def depends_on_keys(self) -> bool:
         """Whether the view is right only while declared primary keys hold: its key does, or a window's order leaves no ties by one."""
         declared = self.key is not None and self.key.declared
-        return declared or any(relation.node.tie_free == "declared" for relation in self.relation.walk())
+        return (declared and not self.key_given) or any(relation.node.tie_free == "declared" for relation in self.relation.walk())
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -138,7 +140,8 @@ def _defined(
     _check_primary_keys(primary_keys, schemas)
     catalyst.mark_sessions(plan, optimised)
     tree = tie_free(catalyst.tree(optimised), catalyst, primary_keys)
-    carried = carrying(stored(tree, catalyst), catalyst, primary_keys)
+    given = _given_key(name, view, columns)
+    carried = carrying(stored(tree, catalyst), catalyst, {} if given else primary_keys)
     hidden = _hidden(carried, columns, catalyst.schema_of(carried.node.spine[0]))
     keyed = all(storable(column.data_type) for column in hidden)
     if not keyed:  # what tells its rows apart has no place in its table
@@ -154,10 +157,11 @@ def _defined(
         sources=sources,
         columns=columns,
         hidden=hidden,
-        key=carried.key,
+        key=given or carried.key,
         scope=scopes,
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
         fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys, functions),
+        key_given=given is not None,
         unguarded=_unguarded(relation, carried.node, catalyst, scopes, keyed),
         null_extended=tuple(tuple(c.name for c in columns if c.attribute in group) for group in null_extended(tree, catalyst)),
     )
@@ -214,6 +218,18 @@ def _columns(name: str, schema: T.StructType, ids: Sequence[int]) -> tuple[Outpu
             )
         seen.add(field.name.lower())
     return tuple(OutputColumn(f.name, f.dataType, i) for f, i in zip(schema.fields, ids, strict=True))
+
+
+def _given_key(name: str, view: ViewConfig, columns: Sequence[OutputColumn]) -> Key | None:
+    """The key that the configuration declares for the view. Raises ConfigError where the query does not have these columns."""
+    known = {column.name.lower(): column for column in columns}
+    for key in view.key:
+        if key.lower() not in known:
+            raise ConfigError(f"`views.{name}.key`: the query has no column {key!r}. It has: {', '.join(c.name for c in columns)}.")
+        if not comparable(known[key.lower()].data_type):
+            kind = known[key.lower()].data_type.simpleString()
+            raise ConfigError(f"`views.{name}.key`: column {key!r} has type {kind}, whose values can't be compared. Name another column.")
+    return Key(tuple(dict.fromkeys(known[key.lower()].attribute for key in view.key)), True) if view.key else None
 
 
 def _hidden(carried: Carrying, columns: Sequence[OutputColumn], schema: T.StructType) -> tuple[OutputColumn, ...]:

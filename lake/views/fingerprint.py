@@ -39,6 +39,8 @@ def fingerprint(
     settings = config.view(view)
     parts = {"query": digest(normal), "columns": digest("\n".join(columns)), "spark": _minor(spark.version)}
     parts["keys"] = "; ".join(f"{t}({', '.join(k)})" for t, k in sorted(primary_keys.items()) if k)
+    if settings.key:
+        parts["key"] = ", ".join(settings.key)
     parts |= {key: str(spark.conf.get(key)) for key in _SETTINGS}
     parts |= {f"{FUNCTION}{name}": version for name, version in functions.items()}
     written = settings.function is None and not functions  # what a function does is written elsewhere
