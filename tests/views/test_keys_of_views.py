@@ -13,7 +13,11 @@ DERIVED = {
     "SELECT u.id, s.n FROM t JOIN u ON t.ca_id = u.id JOIN (SELECT ca_id AS n, v FROM t) s ON s.n = t.ca_id": ("id",),
     "SELECT ca_id AS account_id, row_number() OVER (PARTITION BY ca_id ORDER BY v) AS n FROM t": ("account_id",),
     "SELECT account_id, max(v) AS v FROM (SELECT ca_id AS account_id, v FROM t) GROUP BY account_id HAVING v > 1": ("account_id",),
-    "SELECT e.y, t.v FROM d JOIN (SELECT x AS y FROM d) e ON d.x = e.y JOIN t ON t.ca_id = 1": ("__lakejoin_key_0", "y", "__lakejoin_key_1"),
+    "SELECT e.y, t.v FROM d JOIN (SELECT x AS y FROM d) e ON d.x = e.y JOIN t ON t.ca_id = 1": (
+        "__lakejoin_key_0",
+        "y",
+        "__lakejoin_key_1",
+    ),
     "SELECT t.v FROM t LEFT JOIN u ON t.ca_id = u.id": ("__lakejoin_key_0",),
 }
 
