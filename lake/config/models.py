@@ -129,9 +129,9 @@ class RealtimeConfig(_Strict):
     trigger_seconds: float = Field(default=1.0, ge=0, le=3600)
     """The minimum time from the start of one batch to the start of the next."""
     buffer_capacity: int = Field(default=100_000, ge=1)
-    """Changed rows that one batch reads at most. One commit is always read whole."""
+    """Changed rows that one batch reads at most. One commit is always read completely."""
     max_files: int = Field(default=1_000, ge=1)
-    """Changed data files that one batch reads at most. One commit is always read whole."""
+    """Changed data files that one batch reads at most. One commit is always read completely."""
     attempts: int = Field(default=5, ge=1)
     """Failures in a row after which the real-time path of the view stops with an error."""
     cache: CacheConfig = CacheConfig()
