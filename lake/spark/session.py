@@ -19,12 +19,12 @@ from lake.errors import ConfigError
 from lake.spark.jars import at_first_use
 from lake.spark.jvm.gateway import active, jvm_of
 from lake.spark.preflight import AT_START, class_archive, class_path, jars, spark_home
-from lake.spark.session_digest import defaults_text, session_of
+from lake.spark.session_digest import defaults_text, settings_digest
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
-WRITTEN = "spark.lakejoin.written"
+SESSION_DIGEST = "spark.lakejoin.written"
 """The setting with the digest of a session (lake/spark/session_digest.py) that was made by Lakejoin alone, not by spark-submit."""
 _JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
@@ -61,7 +61,7 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     builder, started_here = SparkSession.builder, SparkContext._active_spark_context is None
     submitted, named = _submitted(), bool({"spark.jars.packages", "spark.jars"} & settings.keys())
     resolved = at_first_use() if started_here and not submitted and not named else jars()
-    written = {WRITTEN: session_of(settings)} if started_here and not submitted else {}
+    written = {SESSION_DIGEST: settings_digest(settings)} if started_here and not submitted else {}
     here = [] if submitted else class_path(resolved, spark_home())
     asked, logs = settings.get(_JAVA_OPTIONS, ""), f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
     options = [_from_archive(asked) if here else "", java_options(settings), logs, asked]

@@ -17,18 +17,18 @@ from lake.spark.preflight import spark_home
 _ENVIRONMENT = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME", "TZ")
 
 
-def text_of(view: str, config: Config, names: Sequence[str], session: str | None = None) -> str:
+def definition_digest(view: str, config: Config, names: Sequence[str], session: str | None = None) -> str:
     """A digest of the text of a view's definition. `names`: the tables and views that it reads; `session`: the digest of its session.
 
     Raises ConfigError if the query can't be read.
     """
     settings = config.view(view)
     keys = {name: config.tables[name].primary_key for name in names if name in config.tables}
-    written = [one_query(query_text(settings, config)), settings.refresh_mode, settings.key, keys, session or session_of(config.spark)]
+    written = [one_query(query_text(settings, config)), settings.refresh_mode, settings.key, keys, session or settings_digest(config.spark)]
     return digest(json.dumps(written, sort_keys=True))
 
 
-def session_of(settings: Mapping[str, str]) -> str:
+def settings_digest(settings: Mapping[str, str]) -> str:
     """A digest of everything that determines the results of a session that Lakejoin makes with these settings."""
     environment = {name: os.environ.get(name) for name in _ENVIRONMENT} | {"file": defaults_text()}
     return digest(json.dumps([dict(settings), environment, version("pyspark"), __version__], sort_keys=True))

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from lake.config.models import Config
 from lake.core.plan import FUNCTION
-from lake.spark.session import WRITTEN
-from lake.spark.session_digest import digest, text_of
+from lake.spark.session import SESSION_DIGEST
+from lake.spark.session_digest import definition_digest, digest
 
 _SETTINGS = (
     "spark.sql.session.timeZone",
@@ -44,8 +44,8 @@ def fingerprint(
     parts |= {key: str(spark.conf.get(key)) for key in _SETTINGS}
     parts |= {f"{FUNCTION}{name}": version for name, version in functions.items()}
     written = settings.function is None and not functions  # what a function does is written elsewhere
-    if written and (session := spark.conf.get(WRITTEN, None)) is not None:
-        parts["text"] = text_of(view, config, list(primary_keys), session)
+    if written and (session := spark.conf.get(SESSION_DIGEST, None)) is not None:
+        parts["text"] = definition_digest(view, config, list(primary_keys), session)
     legacy = {k: v for k, v in spark.conf.getAll.items() if k.startswith("spark.sql.legacy.")}
     return parts | legacy
 

@@ -17,7 +17,7 @@ from lake.core.phases import phase
 from lake.core.snapshots import Version
 from lake.core.stamp import Stamp
 from lake.errors import LakeError
-from lake.spark.session_digest import text_of
+from lake.spark.session_digest import definition_digest
 
 
 @phase("read logs")
@@ -32,7 +32,7 @@ def unchanged(config: Config, view: str) -> Stamp | None:
         stamp = Stamp.from_json(table.history(1)[0].get("userMetadata"))
         if stamp is None or stamp.view != view or stamp.base != table.version() - 1 or not stamp.fingerprint.get("text"):
             return None
-        same = stamp.fingerprint["text"] == text_of(view, config, list(stamp.snapshot))
+        same = stamp.fingerprint["text"] == definition_digest(view, config, list(stamp.snapshot))
         return stamp if same and all(_newest(config, name) == version for name, version in stamp.snapshot.versions.items()) else None
     except (LakeError, DeltaError, OSError, ValueError, LookupError):
         return None

@@ -18,8 +18,8 @@ from lake import open_lake
 from lake.cli.app import app
 from lake.config.loader import load
 from lake.core.stamp import Stamp
-from lake.spark.session import WRITTEN, make_session
-from lake.spark.session_digest import session_of
+from lake.spark.session import SESSION_DIGEST, make_session
+from lake.spark.session_digest import settings_digest
 from lake.views.up_to_date import unchanged
 from tests.lakes import TestLake
 
@@ -27,8 +27,8 @@ from tests.lakes import TestLake
 @pytest.fixture
 def built(lake: TestLake) -> Iterator[TestLake]:
     """Two views, one on the other, built in a session that is as Lakejoin's own would be."""
-    before = lake.spark.conf.get(WRITTEN)
-    lake.spark.conf.set(WRITTEN, session_of({}))
+    before = lake.spark.conf.get(SESSION_DIGEST)
+    lake.spark.conf.set(SESSION_DIGEST, settings_digest({}))
     lake.table("a", "SELECT * FROM VALUES (1, 'x'), (2, 'y') t(id, s)")
     lake.sql("INSERT INTO {a} VALUES (3, 'z')")
     lake.view("v", "SELECT id, s FROM a")
@@ -36,7 +36,7 @@ def built(lake: TestLake) -> Iterator[TestLake]:
     lake.refresh("v")
     lake.refresh("top")
     yield lake
-    lake.spark.conf.set(WRITTEN, before)
+    lake.spark.conf.set(SESSION_DIGEST, before)
 
 
 def told(lake: TestLake, view: str = "v") -> Stamp | None:
@@ -121,7 +121,7 @@ def test_a_function_may_call_what_is_written_elsewhere(built: TestLake) -> None:
 
 
 def test_a_view_of_a_session_that_somebody_else_made_is_left_to_the_refresh(built: TestLake) -> None:
-    built.spark.conf.unset(WRITTEN)
+    built.spark.conf.unset(SESSION_DIGEST)
     built.sql("INSERT INTO {a} VALUES (4, 'x')")
     open_lake(built.config, spark=built.spark).refresh("v")
     assert told(built) is None
@@ -145,6 +145,6 @@ def test_the_command_starts_no_jvm_for_nothing(built: TestLake, monkeypatch: pyt
 
 
 def test_a_session_that_was_there_already_is_somebody_else_s(spark: SparkSession) -> None:
-    before = spark.conf.get(WRITTEN, None)
+    before = spark.conf.get(SESSION_DIGEST, None)
     make_session({"spark.sql.ansi.enabled": "true"})
-    assert spark.conf.get(WRITTEN, None) == before
+    assert spark.conf.get(SESSION_DIGEST, None) == before

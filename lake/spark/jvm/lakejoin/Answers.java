@@ -8,11 +8,11 @@ import py4j.GatewayServer;
 import py4j.Py4JServerConnection;
 
 /**
- * Answers to Python without delay. A long one is sent in pieces, each of which waits for the receipt of the one before (Nagle's algorithm),
- * which the other side holds back for some 40 ms.
+ * Sends py4j's answers without delay (TCP_NODELAY). Otherwise each part of a long answer waits until the one before is acknowledged (Nagle's
+ * algorithm), which the receiver delays by some 40 ms.
  */
 public final class Answers extends DefaultGatewayServerListener {
-  /** On all connections of a gateway's server, those to come among them. */
+  /** Set it on all connections of a gateway's server, also on later ones. */
   public void hasten(GatewayServer server) throws Exception {
     server.addListener(this);
     Field field = GatewayServer.class.getDeclaredField("connections");

@@ -125,7 +125,7 @@ public final class Commits {
     return actions;
   }
 
-  /** Reads one commit in a thread of its own. */
+  /** Reads one commit, in another thread. */
   private static final class Read implements Callable {
     private final DeltaLog log;
     private final Configuration conf;
@@ -142,7 +142,7 @@ public final class Commits {
     }
   }
 
-  /** Makes threads that do not keep the JVM from its end. */
+  /** Makes daemon threads, which do not keep the JVM running. */
   private static final class Daemons implements ThreadFactory {
     public Thread newThread(Runnable work) {
       Thread made = new Thread(work, "lakejoin-commits");

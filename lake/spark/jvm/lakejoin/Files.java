@@ -27,7 +27,10 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
-/** Frames over some files of a Delta table's version (lake/delta/log.py), one file that replaces some (lake/delta/transaction.py), and file names (lake/delta/sidecar.py). */
+/**
+ * Frames over some files of a version of a Delta table (lake/delta/pinned.py), the rewriting of files (lake/delta/transaction.py), and names of
+ * files (lake/delta/sidecar.py).
+ */
 public final class Files {
   /** The rows of some files (AddFile actions, with their deletion vectors), in a session, by the schema of a snapshot. */
   public Dataset rows(SparkSession session, DeltaLog log, Snapshot snapshot, List some) {
@@ -81,7 +84,7 @@ public final class Files {
     return new Names(frame.inputFiles());
   }
 
-  /** The AddFile actions of a snapshot whose files have one of the names in a frame's only column. The others are passed over one by one. */
+  /** The AddFile actions of a snapshot for the file names in the only column of a frame. All others are read one by one, and not stored. */
   public List named(Snapshot snapshot, Dataset frame) {
     Set names = new HashSet();
     Iterator rows = frame.toLocalIterator();
@@ -112,7 +115,7 @@ public final class Files {
     return removed;
   }
 
-  /** Write rows, and add to `actions` that their files replace those that contain the rows now (AddFile actions). */
+  /** Write rows to new files, and add to `actions` the actions that replace their current files (AddFile actions) by the new ones. */
   public void rewrite(OptimisticTransaction transaction, Dataset rows, Seq files, List actions) {
     long now = System.currentTimeMillis();
     for (Object file : Sequences.list(files)) actions.add(((AddFile) file).removeWithTimestamp(now, false));

@@ -31,7 +31,7 @@ public final class LocalFiles extends RawLocalFileSystem {
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(text));
   }
 
-  /** Have this JVM's local files made so from now on, unless somebody has chosen another way, or Hadoop needs no process for it. */
+  /** Use this class for local files in this JVM, unless another one is configured, or Hadoop has its native code. */
   public void install(Configuration conf) throws Exception {
     FileSystem found = FileSystem.get(LOCAL, conf);
     boolean plain = found instanceof LocalFileSystem && ((LocalFileSystem) found).getRaw().getClass() == RawLocalFileSystem.class;

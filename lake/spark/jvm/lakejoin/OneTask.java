@@ -17,8 +17,8 @@ import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
 import scala.collection.immutable.Seq;
 
 /**
- * Plans that read little run in one task: each exchange is a stage of its own, and each broadcast a job, with which a few rows take longer
- * than with the work. Spark sees one partition everywhere, so that it plans no exchange, and hash joins build their side where they run.
+ * Runs plans that read little in one task: for few rows, the stages of exchanges and the jobs of broadcasts
+ * take longer than the work. Spark sees one partition everywhere, so that it plans no exchange, and hash joins build their side where they run.
  */
 final class OneTask {
   private static final long MOST_BYTES = 8L << 20;

@@ -48,8 +48,8 @@ import scala.collection.immutable.Seq;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Plans bound to a node's expression ids, and local rows, made in one trip each: what lake/catalyst/running.py asks of Spark for every
- * column of every frame. Columns are named c and the id of the attribute that they stand for, weights w.
+ * Builds plans with a node's expression ids, and reads local rows, in one call from Python each (lake/catalyst/running.py); otherwise each
+ * column would need calls. Columns are named c and the id of the attribute that they stand for, weights w.
  */
 public final class Plans {
   private static final String WEIGHT = "w";
