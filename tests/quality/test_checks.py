@@ -360,3 +360,4 @@ def webhook(orders: TestLake) -> Iterator[list[Any]]:
     orders._open = None
     yield got
     server.shutdown()
+    server.server_close()

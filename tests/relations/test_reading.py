@@ -43,7 +43,7 @@ def test_after_many_rows_a_stored_frame_is_computed_once(spark: SparkSession, ro
         return value
 
     own = own_session(spark)
-    frame = own.range(rows).select(F.udf(note, "long")("id").alias("c1"))
+    frame = own.range(rows).select(F.udf(note, "long", useArrow=False)("id").alias("c1"))
     with Reading(Catalyst(own), ListedSources(own, {}, {}, {}), local_limit=3) as reading:
         reading.frames.expect_many()
         kept = reading.frames.keep(frame)
