@@ -84,6 +84,9 @@ class Limits(_Strict):
     share: str = Field(default="1/1", pattern=r"^1/[1-9]\d*$")
     """The part of the keys that one check compares with the query: `1/1` all of them, `1/64` one of 64 parts, the
     next part each time."""
+    ulps: int = Field(default=1024, ge=0)
+    """By how many units in the last place a sum of floating-point numbers may differ from the query run again, which adds
+    in another order. 0: not at all."""
     thresholds: dict[DifferenceClass, float | None] = Field(default_factory=dict)
     """How many rows of a class of differences between the two paths are allowed: a number of rows; below 1, a share
     of the rows; null, any number."""
@@ -99,8 +102,8 @@ class Limits(_Strict):
 
 
 class QualityConfig(Limits):
-    """Limits for all views, and where results go. The `quality` of a view overrides `share`, `thresholds`, `converge_seconds` and
-    `retention_hours` for that view."""
+    """Limits for all views, and where results go. The `quality` of a view overrides `share`, `ulps`, `thresholds`,
+    `converge_seconds` and `retention_hours` for that view."""
 
     results: str | None = None
     """The folder of results and pages. Default: `_lakejoin/quality` beside the view tables."""

@@ -147,11 +147,27 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """Rows that are equal but for rounding in sums of floating-point numbers: how many, and by how many ulps (units in the last place) at
+    most."""
+
+    rows: int = 0
+    ulps: int = 0
+
+    def __str__(self) -> str:
+        one_row, one_ulp = self.rows == 1, self.ulps == 1
+        if not self.rows:
+            return ""
+        return f"equal but for rounding: {self.rows:,} {'row' if one_row else 'rows'}, at most {self.ulps:,} {'ulp' if one_ulp else 'ulps'}"
+
+
+@dataclass(frozen=True)
 class Differences:
     """The differences of a view from its query, run from scratch at the view's snapshot. Empty (so false) if the view is exact.
 
     `missing` and `surplus` count rows with their multiplicity; `samples` are some of them; `key`: the view's key; `share`: the part of
-    the rows that was compared, "1/1" all, "3/64" the third of 64 equal parts by hash.
+    the rows that was compared, "1/1" all, "3/64" the third of 64 equal parts by hash. `rounding`: rows that count as exact, though their
+    sums of floating-point numbers differ in the last digits.
     """
 
     view: str
@@ -162,6 +178,7 @@ class Differences:
     samples: tuple[Difference, ...]
     key: tuple[str, ...] = ()
     share: str = "1/1"
+    rounding: Rounding = Rounding()
 
     @property
     def exact(self) -> bool:
@@ -171,8 +188,10 @@ class Differences:
     def summary(self) -> str:
         """One line for people."""
         if self.exact:
-            return f"exact: {self.rows:,} rows at {self.snapshot}"
-        return f"NOT exact at {self.snapshot}: {self.missing:,} rows missing, {self.surplus:,} too many (of {self.rows:,})"
+            found = f"exact: {self.rows:,} rows at {self.snapshot}"
+        else:
+            found = f"NOT exact at {self.snapshot}: {self.missing:,} rows missing, {self.surplus:,} too many (of {self.rows:,})"
+        return f"{found}; {self.rounding}" if self.rounding.rows else found
 
     def __len__(self) -> int:
         return self.missing + self.surplus
@@ -205,7 +224,8 @@ class Classified:
 @dataclass(frozen=True)
 class Agreement:
     """The comparison of the real-time table with the view. `position`: of the real-time table's snapshot; `rows`: of the real-time
-    table; `reason`: why differences can't be classified, empty if they can; `key`: the view's key."""
+    table; `reason`: why differences can't be classified, empty if they can; `key`: the view's key; `rounding`: rows that count as equal,
+    though their sums of floating-point numbers differ in the last digits."""
 
     view: str
     strong: Snapshot
@@ -215,6 +235,7 @@ class Agreement:
     classes: tuple[Classified, ...]
     key: tuple[str, ...] = ()
     reason: str = ""
+    rounding: Rounding = Rounding()
 
     def count(self, name: str) -> int:
         """The number of rows of a class."""
@@ -291,7 +312,8 @@ class Explanation:
 
     `warning`: what makes the result depend on the order of rows, empty if nothing does; `scope`: the columns by which rows are then
     recomputed and compared with the stored rows. `most_changes`: with more changes than this, a refresh is estimated to be more
-    expensive than a full recompute (None: never, or the view has not been built).
+    expensive than a full recompute (None: never, or the view has not been built). `rounded`: the columns made of sums of floating-point
+    numbers, which `verify` compares but for rounding.
     """
 
     view: str
@@ -303,6 +325,7 @@ class Explanation:
     scope: tuple[str, ...] = ()
     warning: str = ""
     most_changes: int | None = None
+    rounded: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"realtime": self.incremental}
@@ -315,6 +338,8 @@ class Explanation:
             lines.append(f"order-dependent: it uses {self.warning} (an ORDER BY without ties makes the result unique)")
         if self.scope:
             lines.append(f"affected rows are recomputed by ({', '.join(self.scope)}), and compared with the stored rows")
+        if self.rounded:
+            lines.append(f"equal to the query but for rounding (sums of floating-point numbers): {', '.join(self.rounded)}")
         if self.most_changes is not None:
             lines.append(f"fully recomputed if more than about {self.most_changes:,} rows changed (estimated to be cheaper)")
         lines.append(f"in real time: {'yes' if self.incremental else f'no, {self.reason}'}")

@@ -27,8 +27,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
-from lake.core.results import Classified, Position
+from lake.core.results import Classified, Position, Rounding
 from lake.core.snapshots import Snapshot
+from lake.operations.rounding import NONE, Tolerance, settled
 from lake.spark import sameness
 
 _SAMPLES = 5
@@ -42,7 +43,7 @@ class Sides:
 
     `truth`: the query's rows at the snapshot of the real-time table, None where the strong view's rows are the truth; `key`: columns;
     `null_extended`: the columns that an outer join null-extends together; `was`: rows that the strong view had before, None where
-    these can't be read.
+    these can't be read; `tolerance`: which columns may differ by rounding.
     """
 
     held: DataFrame
@@ -51,6 +52,7 @@ class Sides:
     key: tuple[str, ...] = ()
     null_extended: Sequence[Sequence[str]] = ()
     was: DataFrame | None = None
+    tolerance: Tolerance = NONE
 
 
 def position(eventual: Snapshot, strong: Snapshot) -> Position:
@@ -65,24 +67,31 @@ def position(eventual: Snapshot, strong: Snapshot) -> Position:
     return "undecidable"
 
 
-def differing(sides: Sides) -> DataFrame:
-    """The rows of which not all sides hold the same number, once each, with those numbers; persist it before `classified`."""
+def differing(sides: Sides) -> tuple[DataFrame, Rounding]:
+    """The rows of which not all sides hold the same number, once each, with those numbers, and what is rounding and left out; persist
+    it before `classified`."""
     if sides.truth is None:
         found = sameness.tallied(**{_HELD: _numbered(sides.held), _STRONG: _numbered(sides.strong)}).withColumn(_WANTED, F.col(_STRONG))
     else:
         frames = {_HELD: sides.held, _STRONG: sides.strong, _WANTED: sides.truth}
         found = sameness.tallied(**{name: _numbered(frame) for name, frame in frames.items()})
-    return found.where((F.col(_HELD) != F.col(_WANTED)) | (F.col(_STRONG) != F.col(_WANTED)))
+    differs, allowed = (F.col(_HELD) != F.col(_WANTED)) | (F.col(_STRONG) != F.col(_WANTED)), sides.tolerance.of(_names(sides))
+    if not allowed:
+        return found.where(differs), Rounding()
+    others = (_HELD, _STRONG) if sides.truth is not None else (_HELD,)
+    left, rounding = settled(found.where(differs), dict.fromkeys(others, _WANTED), allowed)
+    return left.where((F.col(_HELD) != F.col(_WANTED)) | (F.col(_STRONG) != F.col(_WANTED))), rounding
 
 
-def classes(sides: Sides, where: Position, was: Callable[[], DataFrame | None]) -> tuple[Classified, ...]:
+def classes(sides: Sides, where: Position, was: Callable[[], DataFrame | None]) -> tuple[tuple[Classified, ...], Rounding]:
     """How many rows there are of each class, with some of them. `was`: reads `Sides.was`, where it is needed."""
     if where == "equal" and sameness.same_rows(sides.held, sides.strong if sides.truth is None else sides.truth) is not None:
-        return ()
-    found = differing(sides).persist()
+        return (), Rounding()
+    found, rounding = differing(sides)
+    found = found.persist()
     try:
         surplus = found.where((F.col(_HELD) > 0) & (F.col(_WANTED) == 0))
-        return classified(found, replace(sides, was=None if surplus.isEmpty() else was()), where)
+        return classified(found, replace(sides, was=None if surplus.isEmpty() else was()), where), rounding
     finally:
         found.unpersist()
 
@@ -95,10 +104,10 @@ def classified(differing: DataFrame, sides: Sides, where: Position) -> tuple[Cla
     return _counted(wrong.unionByName(_moved(differing, sides, where, F.col(_STRONG) - F.col(_WANTED))))
 
 
-def undecided(sides: Sides) -> tuple[Classified, ...]:
+def undecided(sides: Sides) -> tuple[tuple[Classified, ...], Rounding]:
     """The rows in which the paths differ, where nothing tells why."""
-    found = differing(Sides(sides.held, sides.strong, None))
-    return _counted(_moved(found, sides, "undecidable", F.col(_HELD) - F.col(_STRONG)))
+    found, rounding = differing(Sides(sides.held, sides.strong, None, tolerance=sides.tolerance))
+    return _counted(_moved(found, sides, "undecidable", F.col(_HELD) - F.col(_STRONG))), rounding
 
 
 def _moved(rows: DataFrame, sides: Sides, name: str, by: Column) -> DataFrame:

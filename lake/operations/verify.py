@@ -7,19 +7,21 @@ must not judge itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake.config.models import Config
 from lake.config.view_sources import one_query, query_text
-from lake.core.results import Difference, Differences
+from lake.core.results import Difference, Differences, Rounding
 from lake.core.snapshots import Snapshot
 from lake.delta.retention import is_of_a_file_gone
 from lake.delta.tables import reason
 from lake.errors import ExpiredError, LakeError
+from lake.operations.rounding import Tolerance, settled
 from lake.spark import sameness
 from lake.spark.queries import query
 from lake.views.query import function_tables
@@ -48,15 +50,24 @@ class Share:
 
 
 def verify(
-    spark: SparkSession, view: str, config: Config, tables: Mapping[str, DataFrame], current: Published, share: Share
+    spark: SparkSession,
+    view: str,
+    config: Config,
+    tables: Mapping[str, DataFrame],
+    current: Published,
+    share: Share,
+    tolerance: Callable[[], Tolerance],
 ) -> Differences:
-    """Compare the view's rows with the query over the tables, as multisets, bit by bit. `spark`: a session for this alone."""
+    """Compare the view's rows with the query over the tables, as multisets, bit by bit but for rounding. `spark`: a session for this alone;
+    `tolerance`: which columns may differ by it, asked for where the rows are not the same."""
     assert current.stamp is not None
     truth = from_scratch(spark, view, config, tables)
     stored = visible(current.pinned.rows())
     names = [f"c{i}" for i in range(len(truth.columns))]
     key = key_of(current)
-    hashed = [names[truth.columns.index(k)] for k in key if k in truth.columns] or names
+    in_names = dict(zip(truth.columns, names, strict=True))
+    allowed = cache(lambda: tolerance().of(in_names))
+    hashed = _hashed([in_names[k] for k in key if k in in_names] or names, share, allowed)
     rows = share.of_rows(stored.toDF(*names) if len(stored.columns) == len(names) else stored, hashed)
     wanted = share.of_rows(truth.toDF(*names), hashed)
     alike = sameness.same_rows(wanted, rows)
@@ -64,14 +75,21 @@ def verify(
         return Differences(view, current.stamp.snapshot, alike, 0, 0, (), key, str(share))
     differing = sameness.tallied(**{_WANTED: wanted, _HELD: rows}).where(F.col(_WANTED) != F.col(_HELD)).persist()
     try:
+        left, rounding = settled(differing, {_HELD: _WANTED}, allowed()) if allowed() else (differing, Rounding())
+        left = left.where(F.col(_WANTED) != F.col(_HELD))
         weight = F.col(_WANTED) - F.col(_HELD)
-        counts = differing.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)
+        counts = left.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)
         columns = [F.col(c).alias(name) for c, name in zip(names, truth.columns, strict=True)]
-        found = differing.select(weight, F.struct(*columns))
+        found = left.select(weight, F.struct(*columns))
         samples = tuple(Difference(row[0], row[1].asDict()) for row in found.take(_SAMPLES))
     finally:
         differing.unpersist()
-    return Differences(view, current.stamp.snapshot, rows.count(), counts[0] or 0, counts[1] or 0, samples, key, str(share))
+    return Differences(view, current.stamp.snapshot, rows.count(), counts[0] or 0, counts[1] or 0, samples, key, str(share), rounding)
+
+
+def _hashed(columns: list[str], share: Share, allowed: Callable[[], Tolerance]) -> list[str]:
+    """The columns by which rows are shared out: none of those that may differ by rounding, or two equal rows would be in two parts."""
+    return [c for c in columns if c not in allowed().columns] if share.of > 1 else columns
 
 
 def key_of(current: Published) -> tuple[str, ...]:

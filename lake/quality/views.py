@@ -62,6 +62,7 @@ class ViewChecks:
         found = self.lake.verify(self.name, share)
         wrong, shown = len(found), found.sampled(self.shown)
         self.exact = found.exact and share.of == 1
+        compared = f"of {found.rows:,} rows compared (part {share} of the keys)" + (f"; {found.rounding}" if found.rounding.rows else "")
         yield self._measure(
             "view",
             "exactness",
@@ -69,7 +70,7 @@ class ViewChecks:
             rows=wrong,
             share=wrong / max(1, found.rows),
             part=str(share),
-            detail=f"{found.missing:,} missing, {found.surplus:,} too many, of {found.rows:,} rows compared (part {share} of the keys)",
+            detail=f"{found.missing:,} missing, {found.surplus:,} too many, {compared}",
             samples=_side_by_side(shown),
             snapshot=dict(found.snapshot),
         )
@@ -103,7 +104,9 @@ class ViewChecks:
                 {name: most * found.rows if most is not None and 0 < most < 1 else most},
                 rows=rows if decided else None,
                 share=rows / max(1, found.rows) if decided else None,
-                detail=found.reason or f"the real-time path is at {found.eventual}, the strong path at {found.strong} ({found.position})",
+                detail=found.reason
+                or f"the real-time path is at {found.eventual}, the strong path at {found.strong} ({found.position})"
+                + (f"; {found.rounding}" if found.rounding.rows else ""),
                 undecidable=not decided or (name == "undecidable" and rows > 0 and most is None),
                 samples=tuple(s for s in samples if s["real time"] is not None),
                 snapshot=dict(found.eventual),

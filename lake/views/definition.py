@@ -19,6 +19,7 @@ from lake.catalyst.inspection import NOW, Inspection, inspected
 from lake.catalyst.keys import Carrying, Key, carrying, tie_free
 from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.null_extension import null_extended
+from lake.catalyst.rounding import rounded
 from lake.catalyst.user_functions import user_functions
 from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
 from lake.config.view_sources import query_text
@@ -90,6 +91,12 @@ class Definition:
         """Why each refresh computes the whole query, empty where it does not: its result depends on the order of rows, and has no scope."""
         found = "" if self.scope or self.carried else self.relation.order_dependent
         return f"it uses {found}, under no key of its own" if found else ""
+
+    @property
+    def rounded(self) -> tuple[str, ...]:
+        """The query's columns that are made of sums of floating-point numbers: their last digits depend on the order of rows."""
+        found = rounded(self.relation.node, self.catalyst)
+        return tuple(c.name for c in self.columns if c.attribute in found)
 
     @property
     def depends_on_keys(self) -> bool:

@@ -26,7 +26,8 @@ def explain(definition: Definition, ways: Mapping[str, str], budget: Budget | No
     operators = sum(r.looks_up for r in definition.relation.walk())
     most = cost.most_changes(operators, budget.limit) if budget is not None and budget.limit else None
     steps = tuple(_steps(definition.relation, 0))
-    return Explanation(definition.view, definition.key_names, not reason, reason, steps, dict(ways), scope, warning, most)
+    told = (definition.view, definition.key_names, not reason, reason, steps, dict(ways), scope, warning, most)
+    return Explanation(*told, rounded=definition.rounded)
 
 
 def not_incremental(definition: Definition) -> str:
