@@ -27,9 +27,9 @@ def test_a_broken_key_shows_sample_keys_unless_they_are_off() -> None:
 
 
 def test_a_broken_key_says_where_the_key_comes_from_and_who_can_mend_it() -> None:
-    declared = Mock(depends_on_keys=True, key_names=("id",), view="v", sources=("a", "b"))
+    declared = Mock(depends_on_keys=True, key_given=False, key_names=("id",), view="v", sources=("a", "b"))
     assert "the declared primary keys of a, b, has more than one row for: {'id': 7}" in str(key_violation(declared, [(7,)]))
-    grouped = Mock(depends_on_keys=False, key_names=("id",), view="v", sources=("a", "b"))
+    grouped = Mock(depends_on_keys=False, key_given=False, key_names=("id",), view="v", sources=("a", "b"))
     said = str(key_violation(grouped, [(7,)]))
     assert "derived from its query alone, has more than one row" in said
     assert '"lakejoin rebuild v"' in said
