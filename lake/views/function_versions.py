@@ -1,7 +1,8 @@
 """Digests of the functions that a view's query calls: code, constants, defaults, and everything that the code refers to.
 
 A Python function is what its bytecode, its default and captured values, and the globals that it names are; of a library, the name and the
-version. Where it stands in a file, its name and its comments are no part of it. The version of Python is, since bytecode depends on it.
+version. Where it stands in a file, its name and its comments are no part of it (its docstring is). The version of Python is, since
+bytecode depends on it. Objects are looked at as they are in memory: that is what runs, whatever their file says now.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 import copyreg
 import dis
 import enum
+import functools
 import hashlib
+import importlib
 import inspect
 import pickle
+import re
+import struct
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +33,20 @@ from lake.spark.session_digest import digest
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, slice)
 _LIBRARY = ("site-packages", "dist-packages")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
-_OF_CLASSES = ("__dict__", "__weakref__", "__module__", "__doc__", "__qualname__", "__firstlineno__", "__static_attributes__")
+_OF_CLASSES = (
+    "__dict__",
+    "__slotnames__",
+    "__weakref__",
+    "__module__",
+    "__doc__",
+    "__qualname__",
+    "__firstlineno__",
+    "__static_attributes__",
+)
+_MADE = ("_abc_impl", "__abstractmethods__", "__dataclass_fields__", "__dataclass_params__", "__pydantic_")
+"""Attributes (or how they start) that decorators and metaclasses make of what else is in a class."""
+_OF_A_FILE = re.compile(r"lakejoin_[0-9a-f]{16}_")
+"""How the names of modules start that `user_functions` loads: with a digest of path and text."""
 
 
 class UnreadableError(Exception):
@@ -59,7 +77,8 @@ def _digest_of(view: str, function: UserFunction) -> str:
     except UnreadableError as error:
         why = str(error)
     except Exception as error:  # whatever unpickling a user's objects raises
-        why = f"{type(error).__name__}: {error}"
+        large = "it is larger than 1 MB with all that it refers to, or it refers to a broadcast variable"
+        why = large if "BROADCAST" in str(error).upper() else f"{type(error).__name__}: {error}"
     raise DefinitionError(
         f"The query of view {view!r} calls the function {function.name!r}, whose code can't be read ({why}), so that a changed function "
         f"would go unnoticed. Declare its version in lakejoin.yml, and change it with the function: `functions: {{{function.name}: v1}}`."
@@ -78,22 +97,27 @@ class _Parts:
     """Goes through an object; what was met before is named by its place, so that cycles end."""
 
     def __init__(self) -> None:
-        self._met: dict[int, int] = {}
+        self._met: dict[tuple[int, frozenset[str]], int] = {}
         self._alive: list[Any] = []  # an id belongs to another object once its own is gone
 
-    def of(self, value: Any) -> Iterator[bytes]:
-        """The parts of a value. Raises UnreadableError."""
-        if isinstance(value, _PLAIN):
-            yield f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")
+    def of(self, value: Any, names: frozenset[str] = frozenset()) -> Iterator[bytes]:
+        """The parts of a value. `names`: all that the code which refers to it names: of a module, only these are looked at.
+
+        Raises UnreadableError.
+        """
+        if type(value) in _PLAIN:
+            text = _OF_A_FILE.sub("", value) if type(value) is str else value
+            yield f"{type(value).__name__} {text!r}".encode("utf-8", "surrogatepass")
             return
-        if id(value) in self._met:
-            yield f"again {self._met[id(value)]}".encode()
+        seen = (id(value), names if isinstance(value, types.ModuleType) else frozenset())
+        if seen in self._met:
+            yield f"again {self._met[seen]}".encode()
             return
-        self._met[id(value)] = len(self._met)
+        self._met[seen] = len(self._met)
         self._alive.append(value)
         match value:
             case types.ModuleType():
-                yield from self._module(value)
+                yield from self._module(value, names)
             case types.FunctionType():
                 yield from self._function(value)
             case types.CodeType():
@@ -102,21 +126,13 @@ class _Parts:
                 yield from self._class(value)
             case types.MethodType():
                 yield from self._all("method", value.__func__, value.__self__)
-            case staticmethod() | classmethod():
-                yield from self._all(type(value).__name__, value.__func__)
-            case property():
-                yield from self._all("property", value.fget, value.fset, value.fdel)
             case types.BuiltinFunctionType():
                 owner = value.__self__ if not isinstance(value.__self__, types.ModuleType) else None
                 yield from self._all(f"builtin {value.__module__}.{value.__qualname__}", owner)
-            case tuple() | list():
-                yield from self._all(_type_name(value), *value)
-            case set() | frozenset():
-                yield from self._all(_type_name(value), *sorted(_apart(each) for each in value))
-            case dict():
-                yield from self._all(_type_name(value), *(x for pair in value.items() for x in pair))
             case enum.Enum():
                 yield from self._all("enum", type(value), value.name)
+            case _ if type(value) in _WRITTEN:
+                yield from self._all(type(value).__name__, *_WRITTEN[type(value)](value))
             case _:
                 yield from self._object(value)
 
@@ -125,42 +141,35 @@ class _Parts:
         for value in values:
             yield from self.of(value)
 
-    def _module(self, module: types.ModuleType) -> Iterator[bytes]:
-        """A library by its version, a user's own module by its text and by those that it imports."""
+    def _module(self, module: types.ModuleType, names: frozenset[str]) -> Iterator[bytes]:
+        """A library by its version, a user's own module by what is named of it."""
         known = _library(module.__name__)
         if known:
             yield known.encode()
             return
-        file = getattr(module, "__file__", None)
-        if not file or not Path(file).is_file():
-            raise UnreadableError(f"the module {module.__name__} has neither a version nor a file")
-        yield hashlib.sha256(Path(file).read_bytes()).digest()
-        for value in list(vars(module).values()):
-            owner = value if isinstance(value, types.ModuleType) else sys.modules.get(getattr(value, "__module__", None) or "")
-            if owner is not None and owner is not module and not _library(owner.__name__):
-                yield from self.of(owner)
+        for name in sorted(names & {*vars(module)}):
+            yield name.encode()
+            yield from self.of(vars(module)[name], names)
 
     def _function(self, function: types.FunctionType) -> Iterator[bytes]:
-        known = _library(function.__module__)
+        known = _library(function.__globals__.get("__name__"))
         if known:
             yield f"{known} {function.__qualname__}".encode()
-            yield from self._all("captured", *(cell.cell_contents for cell in function.__closure__ or ()))
+            yield from self._all("captured", *map(_content, function.__closure__ or ()))
             return
         yield from self._all("function", function.__code__, function.__defaults__, function.__kwdefaults__)
-        for name in function.__code__.co_freevars:
+        names = frozenset(_names(function.__code__))
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             yield name.encode()
-        for cell in function.__closure__ or ():
-            yield from self._cell(cell)
-        for name in sorted(set(_globals(function.__code__))):
+            yield from self.of(_content(cell), names)
+        for name in sorted(set(_referred(function.__code__, _GLOBALS))):
             yield name.encode()
             if name in function.__globals__:
-                yield from self.of(function.__globals__[name])
-
-    def _cell(self, cell: types.CellType) -> Iterator[bytes]:
-        try:
-            yield from self.of(cell.cell_contents)
-        except ValueError:  # empty
-            yield b"empty"
+                yield from self.of(function.__globals__[name], names)
+        for name in sorted(set(_referred(function.__code__, ("IMPORT_NAME",)))):
+            yield name.encode()
+            yield from self.of(_imported(name, str(function.__globals__.get("__package__") or "")), names)
+        yield from self._all("attributes", {k: v for k, v in vars(function).items() if k != "__wrapped__"})
 
     def _code(self, code: types.CodeType) -> Iterator[bytes]:
         yield code.co_code
@@ -176,21 +185,47 @@ class _Parts:
             return
         yield from self._all("class", *kind.__mro__[1:])
         for name, value in sorted(vars(kind).items()):
-            if name not in _OF_CLASSES and not inspect.isgetsetdescriptor(value) and not inspect.ismemberdescriptor(value):
+            described = inspect.isgetsetdescriptor(value) or inspect.ismemberdescriptor(value)
+            if name not in _OF_CLASSES and not name.startswith(_MADE) and not described:
                 yield name.encode()
                 yield from self.of(value)
 
     def _object(self, value: Any) -> Iterator[bytes]:
         """Another object, by what it would be pickled as."""
+        kind = _type_name(value)
         try:
             reduced = copyreg.dispatch_table[type(value)](value) if type(value) in copyreg.dispatch_table else value.__reduce_ex__(4)
         except (TypeError, pickle.PicklingError) as error:
-            raise UnreadableError(f"it refers to an object of {type(value).__module__}.{type(value).__qualname__}: {error}") from error
-        if isinstance(reduced, str):
-            yield from self._all(f"object {type(value).__module__}.{reduced}")
+            raise UnreadableError(f"it refers to an object of {kind}: {error}") from error
+        if isinstance(reduced, str):  # the name of a global
+            yield from self._named(value, reduced)
             return
-        parts = [list(x) if isinstance(x, Iterator) else x for x in reduced]
-        yield from self._all(f"object {type(value).__qualname__}", *parts)
+        yield from self._all(f"object {kind}", *(list(x) if isinstance(x, Iterator) else x for x in reduced))
+
+    def _named(self, value: Any, name: str) -> Iterator[bytes]:
+        if hasattr(value, "__wrapped__"):
+            yield from self._all(f"object {_type_name(value)}", value.__wrapped__)
+            return
+        known = _library(getattr(value, "__module__", None) or type(value).__module__)
+        if not known:
+            raise UnreadableError(f"it refers to {name}, an object of {_type_name(value)}")
+        yield f"{known} {name}".encode()
+
+
+_WRITTEN: Mapping[type, Any] = {
+    tuple: lambda value: value,
+    list: lambda value: value,
+    set: lambda value: sorted(map(_apart, value)),
+    frozenset: lambda value: sorted(map(_apart, value)),
+    dict: lambda value: (x for pair in value.items() for x in pair),
+    types.MappingProxyType: lambda value: (x for pair in value.items() for x in pair),
+    staticmethod: lambda value: (value.__func__,),
+    classmethod: lambda value: (value.__func__,),
+    property: lambda value: (value.fget, value.fset, value.fdel),
+    functools.cached_property: lambda value: (value.func,),
+    struct.Struct: lambda value: (value.format,),
+}
+"""Type → what its values are made of. A subclass may be more: its values are written as other objects."""
 
 
 def _apart(value: Any) -> bytes:
@@ -199,17 +234,44 @@ def _apart(value: Any) -> bytes:
 
 
 def _type_name(value: Any) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+    return _OF_A_FILE.sub("", f"{type(value).__module__}.{type(value).__qualname__}")
 
 
-def _globals(code: types.CodeType) -> Iterator[str]:
-    """The global names that the code, and the code inside it, refers to."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in _GLOBALS:
-            yield str(instruction.argval)
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return "an empty cell"
+
+
+def _referred(code: types.CodeType, operations: Sequence[str]) -> Iterator[str]:
+    """The names that some operations of the code, and of the code inside it, refer to."""
+    yield from (str(each.argval) for each in dis.get_instructions(code) if each.opname in operations)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _globals(constant)
+            yield from _referred(constant, operations)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """All names in the code, and its texts, which may be names (getattr)."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+        elif isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, tuple):
+            yield from (each for each in constant if isinstance(each, str))
+
+
+def _imported(name: str, package: str) -> types.ModuleType | None:
+    """The module that code imports when it runs; None where there is none now."""
+    for full in (name, f"{package}.{name}".strip(".")):
+        try:
+            return sys.modules[full] if full in sys.modules else importlib.import_module(full)
+        except (ImportError, ValueError):
+            continue
+    return None
 
 
 def _library(name: str | None) -> str:

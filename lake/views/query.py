@@ -58,6 +58,12 @@ def function_tables(name: str, function: Any, tables: Sequence[str]) -> dict[str
     Raises DefinitionError for one that is not declared.
     """
     parameters = list(inspect.signature(function).parameters)
+    whole = [table.replace(".", "_").lower() for table in tables]
+    doubled = [
+        table for table, place in zip(tables, whole, strict=True) if whole.count(place) > 1 and table.replace(".", "_") in parameters
+    ]
+    if doubled:
+        raise DefinitionError(f"The function of view {name!r} has a parameter that stands for several tables: {', '.join(doubled)}.")
     named = {table.replace(".", "_"): table for table in tables} | {table: table for table in tables}
     unknown = [p for p in parameters if p not in named]
     if unknown:

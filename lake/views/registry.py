@@ -154,12 +154,12 @@ class OpenViews:
         The view's session is the thread's own meanwhile, for Delta asks the thread (a new one has none).
         """
         self.config.view(view)
-        functions = registered_functions(self.spark)
         with self._lock:
             if view not in self._views:
-                self._views[view] = OpenView(own_session(self.spark), functions)
+                self._views[view] = OpenView(own_session(self.spark), registered_functions(self.spark))
         state = self._views[view]
         with state.lock:
+            functions = registered_functions(self.spark)
             if state.functions != functions and not state.users:
                 state.spark, state.functions, state.definition = own_session(self.spark), functions, None
             state.users += 1

@@ -74,6 +74,11 @@ def _loaded(file: Path) -> ModuleType:
     return module
 
 
+def _beside(file: Path, directory: Path) -> bool:
+    """Whether the folder has this file as its own, not as one of libraries installed in an environment below it."""
+    return file.is_relative_to(directory) and not {"site-packages", "dist-packages"} & {*file.parts}
+
+
 @contextmanager
 def _importable(directory: Path) -> Iterator[None]:
     """Within it, modules of the folder can be imported. They leave sys.modules afterwards: another folder may have the same names."""
@@ -90,5 +95,5 @@ def _importable(directory: Path) -> Iterator[None]:
             for name, module in list(sys.modules.items()):
                 file = getattr(module, "__file__", None)
                 own = name.split(".")[0] not in before and not name.startswith(_PREFIX)
-                if own and file is not None and Path(file).is_relative_to(directory):
+                if own and file is not None and _beside(Path(file), directory):
                     del sys.modules[name]

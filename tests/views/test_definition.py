@@ -182,7 +182,7 @@ def test_two_lakehouses_have_each_their_own_module_of_functions(simple: TestLake
     assert "same_name" not in sys.modules
     file = tmp_path / "one" / "same_name.py"
     file.write_text(text.replace("v + limit", "v - limit"))
-    with pytest.raises(DefinitionChangedError, match="the function changed"):
+    with pytest.raises(DefinitionChangedError, match="the function plus changed"):
         found[0].refresh("v")
     found[0].rebuild("v")
     assert found[0].verify("v").exact

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 import yaml
+from pyspark import cloudpickle
 
 from lake import open_lake
 from lake.catalyst.user_functions import UserFunction
+from lake.config.models import Config
 from lake.errors import DefinitionChangedError, DefinitionError
 from lake.views.function_versions import UnreadableError, function_versions, python_digest
+from lake.views.user_functions import load_function
 from tests.lakes import TestLake
 
 LIMIT = 3
@@ -104,6 +107,96 @@ def test_functions_that_call_each_other_have_a_digest() -> None:
         return n != 0 and even(n - 1)
 
     assert python_digest(even) != python_digest(odd)
+
+
+MODULES = {
+    "a cached helper": (
+        "import functools\n@functools.lru_cache\ndef helper(x):\n    return x + {}\ndef f(x):\n    return helper(x)\n",
+        "",
+    ),
+    "an import inside the function": (
+        "def f(x):\n    from own_helpers import plus\n    return plus(x)\n",
+        "def plus(x):\n    return x + {}\n",
+    ),
+    "a constant of an imported module": (
+        "import own_helpers\ndef f(x):\n    return own_helpers.plus(x)\n",
+        "from math import pi\nR = {}\ndef plus(x):\n    return x + R\n",
+    ),
+    "what is named by a text": ("import own_helpers\ndef f(x):\n    return getattr(own_helpers, 'R') + x\n", "R = {}\n"),
+    "a default of a dict": (
+        "import collections\nD = collections.defaultdict(lambda: {})\ndef f(x):\n    return D[x]\n",
+        "",
+    ),
+    "a missing key of a dict": (
+        "class D(dict):\n    def __missing__(self, k):\n        return {}\nd = D()\ndef f(x):\n    return d[x]\n",
+        "",
+    ),
+    "a method of a tuple": (
+        "import typing\nclass P(typing.NamedTuple):\n    a: int\n    def g(self):\n        return {}\n"
+        "p = P(1)\ndef f(x):\n    return p.g()\n",
+        "",
+    ),
+    "a method of an enumeration": (
+        "import enum\nclass E(enum.StrEnum):\n    A = 'a'\n    def g(self):\n        return {}\ndef f(x):\n    return E(x).g()\n",
+        "",
+    ),
+    "an attribute of the function": ("def f(x):\n    return x * f.rate\nf.rate = {}\n", ""),
+    "the body under a library's name": (
+        "import functools, math\n@functools.wraps(math.floor)\ndef f(x):\n    return x + {}\n",
+        "",
+    ),
+    "a class of fields": (
+        "from dataclasses import *\n@dataclass\nclass P:\n    a: int = {}\n    b: list = field(default_factory=list)\n"
+        "def f(x):\n    return P().a + x\n",
+        "",
+    ),
+    "an abstract class": (
+        "import abc\nclass A(abc.ABC):\n    @abc.abstractmethod\n    def g(self): ...\n"
+        "class B(A):\n    def g(self):\n        return {}\ndef f(x):\n    return B().g()\n",
+        "",
+    ),
+}
+"""Text of a module with the function, and of one that it imports; {} is what changes."""
+
+
+@pytest.mark.parametrize("what", MODULES)
+def test_a_change_is_noticed_and_a_comment_is_not(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of two folders, as `function:` views load them, with a logger and a name of the module."""
+    found = []
+    for number, (value, comment) in enumerate([("1", ""), ("1", "# a comment\n"), ("2", "")]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        text, helpers = MODULES[what]
+        logged = "import logging\nlog = logging.getLogger(__name__)\nname = __name__\n"
+        text = text.replace("def f(x):\n", "def f(x):\n    log, name\n")
+        (folder / "own.py").write_text(comment + logged + text.replace("{}", value))
+        (folder / "own_helpers.py").write_text(helpers.replace("{}", value))
+        config = Config.model_validate({"views": {"v": {"function": "own:f"}}, "directory": folder})
+        with monkeypatch.context() as patched:
+            patched.syspath_prepend(str(folder))
+            sys.modules.pop("own_helpers", None)
+            found.append(python_digest(load_function(config.view("v"), config)))
+            found.append(python_digest(cloudpickle.loads(cloudpickle.dumps(load_function(config.view("v"), config)))))
+    sys.modules.pop("own_helpers", None)
+    assert found[0] == found[1] == found[2] == found[3]
+    assert found[4] == found[5] != found[0]
+
+
+def test_libraries_beside_the_configuration_stay_imported(tmp_path: Path) -> None:
+    """Where the environment lies in the folder of lakejoin.yml, as uv makes it."""
+    packages = tmp_path / ".venv" / "lib" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "a_library_of_a_test.py").write_text("class Frame: ...\n")
+    (tmp_path / "own.py").write_text(
+        f"import sys\nsys.path.append({str(packages)!r})\nimport a_library_of_a_test\ndef f(a):\n    return a\n"
+    )
+    config = Config.model_validate({"views": {"v": {"function": "own:f"}}, "directory": tmp_path})
+    try:
+        load_function(config.view("v"), config)
+        assert "a_library_of_a_test" in sys.modules
+    finally:
+        sys.path.remove(str(packages))
+        sys.modules.pop("a_library_of_a_test", None)
 
 
 def test_what_can_not_be_read_is_an_error() -> None:
