@@ -136,6 +136,7 @@ def _projected(node: Node, below: Carrying, catalyst: Catalyst) -> Carrying:
             aliases[lost] = aliases[min(same)]
     missing = [a for a in below.node.output if a.id in wanted and a.id not in aliases]
     ids, scope = (tuple(aliases.get(i, i) for i in found) for found in (key, below.scope))
+    ids = tuple(dict.fromkeys(ids))  # two of its columns may be identical to one
     return Carrying(
         catalyst.over(node, [below.node], [a.java for a in missing]), replace(below.key, ids=ids) if below.key is not None else None, scope
     )

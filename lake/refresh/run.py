@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import few_changes
 from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath, table_of
-from lake.views.table import FEED, Published, clustered_by, create, published, set_properties
+from lake.views.table import FEED, KEY, Published, clustered_by, create, published, set_properties
 
 
 @dataclass(frozen=True)
@@ -120,10 +121,22 @@ class Refresh:
         with Reading(self.definition.catalyst, sources) as reading:
             self._refuse_broken_keys(reading)
             computation = self._computation(current, decided, reading)
-            same_columns = publish.same_schema(self.definition, current.pinned.schema)
-            if not same_columns or decided.mode == "build":
-                return self._written(computation, decided, replaces=not same_columns)
-            return self._published(computation, decided, computation.of_query())
+            other = self._other_shape(current)
+            if other or decided.mode == "build":
+                return self._written(computation, decided, other)
+            try:
+                return self._published(computation, decided, computation.of_query())
+            except InternalError:  # somebody else wrote a second row of a key, which can't be told from the first by its key
+                if not self._decision.rebuild:
+                    raise
+                return self._written(computation, decided, "the stored rows could not be compared with the query's by their key")
+
+    def _other_shape(self, current: Published) -> str:
+        """Why the stored rows can't be compared with the query's, empty where they can: other columns, or a key that they may not have."""
+        if not publish.same_schema(self.definition, current.pinned.schema):
+            return "the view's columns changed"
+        key = json.dumps(list(self.definition.key_names))
+        return "the view's declared key changed" if self.definition.key_given and current.pinned.properties.get(KEY) != key else ""
 
     def _sources(self, since: Snapshot | None) -> PinnedSources:
         return PinnedSources(self.inputs.tables, self.inputs.pins, since)
@@ -153,9 +166,9 @@ class Refresh:
         publish.publish(computation.target, computation.stamp, edits, computation.reading)
         return result_of(decided, edits=edits, reading=computation.reading)
 
-    def _written(self, computation: Computation, decided: RefreshPlan, replaces: bool) -> RefreshResult:
-        """Write all rows. `replaces`: with other columns than the table has, instead of all its rows."""
-        target, definition = computation.target, self.definition
+    def _written(self, computation: Computation, decided: RefreshPlan, why: str) -> RefreshResult:
+        """Write all rows, instead of the table's. `why`: that is done although the table has rows; empty for a new table."""
+        target, definition, replaces = computation.target, self.definition, bool(why)
         rows = computation.checked(in_names(definition, definition.unguarded.relation.snapshot(computation.reading)), persist=replaces)
         deleted = target.log.head().rows().count() if replaces else 0
         if replaces:
@@ -166,7 +179,7 @@ class Refresh:
         result = result_of(decided, inserted, deleted)
         if not replaces or decided.mode == "build":
             return result
-        return replace(result, reason="the view's columns changed: all rows were written again")
+        return replace(result, reason=f"{why}: all rows were written again")
 
     def _copied(self, current: Published | None) -> RefreshResult:
         """Begin a real-time table with the rows of the strong path, and with the snapshot that they were built from."""

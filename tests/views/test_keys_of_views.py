@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lake.errors import ConfigError, DefinitionChangedError, KeyViolationError
+from lake.errors import ConfigError, DefinitionChangedError, KeyViolationError, TargetError
 from tests.lakes import TestLake
 
 DERIVED = {
@@ -103,3 +103,35 @@ def test_a_key_that_the_query_does_not_have_is_refused(keys: TestLake) -> None:
     keys.view("v", "SELECT v, map(1, ca_id) AS m FROM t", key=["m"])
     with pytest.raises(ConfigError, match=r"column 'm' has type map<int,int>, whose values can't be compared"):
         keys.refresh("v")
+
+
+def test_two_identical_columns_are_one_in_a_composite_key(lake: TestLake) -> None:
+    """Each row of t may match several of u, and the other way round."""
+    lake.table("t", "SELECT * FROM VALUES (1, 1), (1, 2), (2, 1) AS t(a, d)", key=["a", "d"])
+    lake.table("u", "SELECT * FROM VALUES (1, 7), (1, 8), (3, 7) AS u(b, c)", key=["b", "c"])
+    lake.view("v", "SELECT t.a, t.d, u.c FROM t JOIN u ON t.a = u.b")
+    lake.refresh("v")
+    lake.sql("UPDATE {u} SET b = 2 WHERE c = 8", "DELETE FROM {t} WHERE d = 2", "INSERT INTO {t} VALUES (3, 5), (3, 6)")
+    assert lake.refresh("v").mode == "incremental"
+    lake.assert_exact("v")
+
+
+@pytest.mark.slow
+def test_a_key_that_is_declared_later_is_checked_by_the_rebuild(keys: TestLake) -> None:
+    keys.view("v", UNION)
+    keys.sql("INSERT INTO {t} VALUES (12, 5)")  # which u has, too
+    keys.refresh("v")
+    keys.view("v", UNION, key=["id"])
+    with pytest.raises(KeyViolationError, match=r"declared by `views\.v\.key`"):
+        keys.open.rebuild("v")
+    keys.sql("DELETE FROM {t} WHERE ca_id = 12")
+    assert "declared key changed" in keys.open.rebuild("v").reason
+    keys.assert_exact("v")
+    keys.sql("INSERT INTO {v} VALUES (12, 5)")  # by somebody else: a rebuild mends it
+    with pytest.raises(TargetError, match="written by someone else"):
+        keys.refresh("v")
+    keys.open.rebuild("v")
+    keys.assert_exact("v")
+    keys.sql("UPDATE {t} SET v = 99 WHERE ca_id = 1")
+    assert keys.refresh("v").mode == "incremental"
+    keys.assert_exact("v")
