@@ -66,7 +66,7 @@ def _guard(aggregate: Java, catalyst: Catalyst) -> _Guard | None:
     of = str(child.dataType().typeName())
     if kind == "Average" and of in _WIDE:
         magnitude = functions.Sum(catalyst.made("abs(CAST(x AS DOUBLE))", x=child))
-        return _Guard({"magnitude": _like(aggregate, magnitude, catalyst)}, f"magnitude > {LARGEST}D")
+        return _Guard({"magnitude": _like(aggregate, magnitude, catalyst)}, f"magnitude >= {LARGEST}D")
     if kind in ("Max", "Min") and of in _FLOATS:
         zeros = functions.BitOrAgg(catalyst.made(_ZEROS, x=child))
         return _Guard({"zeros": _like(aggregate, zeros, catalyst)}, "value = 0 AND zeros = 3")

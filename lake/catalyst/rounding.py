@@ -2,9 +2,9 @@
 
 SELECT g, count(*) AS n, avg(x) AS mean, max(x) AS most FROM t GROUP BY g, with a DOUBLE x → {mean}
 
-A column is one where its type is FLOAT or DOUBLE, and it is a sum, average or another moment of FLOAT or DOUBLE values, or computed from
-such a column through columns that hold floating-point numbers. All others are exact: whole numbers, decimals, texts, extremes of what is
-stored, and what a comparison with a sum decides.
+A column is one where its type is FLOAT or DOUBLE, and it is a sum, average or another moment of FLOAT or DOUBLE values, an average of
+BIGINT values, or computed from such a column through columns that hold floating-point numbers. All others are exact: whole numbers,
+decimals, texts, extremes of what is stored, and what a comparison with a sum decides.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _MOMENTS = frozenset(
         *("RegrReplacement", "RegrR2", "RegrSXY", "RegrSlope", "RegrIntercept"),
     ]
 )
+_AVERAGES = ("Average", "TryAverage")
 _FLOATS = ("float", "double")
 
 
@@ -69,6 +70,8 @@ def _rounds(java: Java, below: frozenset[int], catalyst: Catalyst) -> bool:
         return False
     kind = str(java.getClass().getSimpleName())
     if kind in _MOMENTS or (kind in _SUMS and _type(java.child()) in _FLOATS):
+        return True
+    if kind in _AVERAGES and _type(java.child()) == "long":  # added up as a double, which is exact up to 2^53
         return True
     if kind == "AttributeReference":
         return int(java.exprId().id()) in below

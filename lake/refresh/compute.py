@@ -12,6 +12,7 @@ from lake.catalyst.guards import INEXACT
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
+from lake.errors import DefinitionError
 from lake.refresh import changes, publish
 from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset, refuse_doubled_keys
 from lake.refresh.publish import Target
@@ -75,8 +76,18 @@ class Computation:
         except SPARK_ERRORS as error:
             if INEXACT not in str(error):
                 raise
+            self._refuse_inexact()
             frame = changes.changes_of_inexact(self.definition, stored, self.reading)
             return None if frame is None else self.edits_of(frame)
+
+    def _refuse_inexact(self) -> None:
+        """Raise DefinitionError where the rows at hand can only be recomputed in full, and the configuration forbids that."""
+        unguarded, view = self.definition.unguarded, self.definition.view
+        if self.target.view.refresh_mode == "incremental" and not unguarded.scope:
+            raise DefinitionError(
+                f"View {view!r} has `refresh_mode: incremental`, and can't be refreshed incrementally now: for its present rows it uses "
+                f"{unguarded.relation.order_dependent}. Nothing was written. Change the query, or set `refresh_mode: auto`."
+            )
 
     def of_query(self) -> Edits:
         """Edits that bring the stored rows to those of the recomputed query."""

@@ -95,7 +95,7 @@ class Definition:
     @property
     def rounded(self) -> tuple[str, ...]:
         """The query's columns that are made of sums of floating-point numbers: their last digits depend on the order of rows."""
-        found = rounded(self.relation.node, self.catalyst)
+        found = rounded(self.unguarded.relation.node, self.catalyst)  # a guard moves what it guards into a projection
         return tuple(c.name for c in self.columns if c.attribute in found)
 
     @property
