@@ -12,7 +12,8 @@ from lake.core.snapshots import Snapshot
 
 @dataclass(frozen=True)
 class Phase:
-    """Metrics of one phase of a refresh. `seconds`: all of it; `job_seconds`: of its Spark jobs; `task_cpu_seconds`: of their tasks."""
+    """Metrics of one phase of a refresh. `seconds`: all of it; `job_seconds`: of its Spark jobs; `task_cpu_seconds`: of its tasks, which
+    are those of the jobs and those that the driver ran without a job."""
 
     name: str
     seconds: float

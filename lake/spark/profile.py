@@ -1,6 +1,7 @@
 """Measures where the time of a refresh goes, by Spark's metrics, for `lakejoin refresh --profile` and the benchmarks.
 
-A job belongs to the phase in which it was submitted. The rest of a phase is time of the driver: reading logs, planning, generating code,
+A job belongs to the phase in which it was submitted; a task of few rows that the driver runs itself counts as a task without a job. The
+rest of a phase is time of the driver: reading logs, planning, generating code,
 calls between Python and the JVM.
 """
 
@@ -49,14 +50,14 @@ def profiled(running: Callable[[], SparkSession | None], work: Callable[[], T]) 
 
 def _profile(spark: SparkSession | None, phases: Phases, before: _Counters) -> Profile:
     after = _Counters.of(spark)
-    jobs = _jobs(spark, phases.spans[0][1]) if spark is not None else []
+    jobs = [*_jobs(spark, phases.spans[0][1]), *_driver_tasks(spark, phases.spans[0][1])] if spark is not None else []
     shown = []
     for name in PHASES:
         spans = [(since, until) for n, since, until in phases.spans if n == name]
         own = [job for job in jobs if any(since <= job.submitted < until for since, until in spans)]
         seconds, took = sum(until - since for since, until in spans), sum(job.seconds for job in own)
-        cpu, tasks, read = (sum(getattr(job, what) for job in own) for what in ("cpu", "tasks", "read"))
-        shown.append(Phase(name, round(seconds, 3), len(own), tasks, round(took, 3), round(cpu, 3), read))
+        jobs_of_phase, cpu, tasks, read = (sum(getattr(job, what) for job in own) for what in ("jobs", "cpu", "tasks", "read"))
+        shown.append(Phase(name, round(seconds, 3), jobs_of_phase, tasks, round(took, 3), round(cpu, 3), read))
     nanos = 1e9
     rules, code = (after.rules - before.rules) / nanos, (after.compiling - before.compiling) / nanos
     return Profile(tuple(shown), round(rules, 3), round(code, 3), after.classes - before.classes)
@@ -64,11 +65,14 @@ def _profile(spark: SparkSession | None, phases: Phases, before: _Counters) -> P
 
 @dataclass(frozen=True)
 class _Job:
+    """A job of Spark, or a task that ran without one."""
+
     submitted: float
     seconds: float
     tasks: int
     cpu: float
     read: int
+    jobs: int = 1
 
 
 def _jobs(spark: SparkSession, since: float) -> list[_Job]:
@@ -85,6 +89,12 @@ def _jobs(spark: SparkSession, since: float) -> list[_Job]:
         cpu, read = sum(int(s.executorCpuTime()) for s in ran) / 1e9, sum(int(s.inputBytes()) for s in ran)
         found.append(_Job(max(submitted, since), max(ended - submitted, 0.0), int(job.numCompletedTasks()), cpu, read))
     return found
+
+
+def _driver_tasks(spark: SparkSession, since: float) -> list[_Job]:
+    """The tasks that the driver ran itself since then (jvm/lakejoin/DriverTask.java). The last thousand are stored."""
+    lines = [map(int, line.split()) for line in str(jvm_of(spark).own_plans.driverTasks()).splitlines()]
+    return [_Job(max(started / 1000, since), 0.0, 1, cpu / 1e9, read, 0) for started, cpu, read in lines if started / 1000 >= since - 0.001]
 
 
 def stage_of(store: Java, number: int) -> Java | None:

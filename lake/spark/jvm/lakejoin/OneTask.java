@@ -2,11 +2,13 @@ package lakejoin;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CoalesceExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.LocalLimitExec;
 import org.apache.spark.sql.execution.LocalTableScanExec;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.RDDScanExec;
@@ -26,10 +28,21 @@ final class OneTask {
 
   private OneTask() {}
 
-  /** The plan that is to be run: Spark's own, unless it reads little. */
-  static SparkPlan planned(SparkSession session, QueryExecution query) {
+  /**
+   * At least the first rows of each partition, up to a limit, as Spark holds them. The limit is put onto the physical plan: one that Spark
+   * plans has a counter with a number of its own in the code that is generated for it, so that no refresh could use the code of the one
+   * before. What reads little runs in this thread; where that fails, a job runs it again, and its error is the one that is raised.
+   */
+  static InternalRow[] first(SparkSession session, QueryExecution query, int limit) {
     SparkPlan plan = query.sparkPlan();
-    return cost(plan) > MOST_BYTES ? query.executedPlan() : QueryExecution.prepareExecutedPlan(session, single((SparkPlan) plan.clone()));
+    if (cost(plan) > MOST_BYTES) return new LocalLimitExec(limit, query.executedPlan()).executeCollect();
+    SparkPlan one = prepared(session, plan);
+    InternalRow[] rows = DriverTask.runs(one) ? DriverTask.rows(one, limit) : null;
+    return rows != null ? rows : new LocalLimitExec(limit, prepared(session, plan)).executeCollect();
+  }
+
+  private static SparkPlan prepared(SparkSession session, SparkPlan plan) {
+    return QueryExecution.prepareExecutedPlan(session, single((SparkPlan) plan.clone()));
   }
 
   private static long cost(SparkPlan plan) {

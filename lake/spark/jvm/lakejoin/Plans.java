@@ -33,7 +33,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CollectMetricsExec$;
-import org.apache.spark.sql.execution.LocalLimitExec;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.internal.SQLConf;
@@ -264,20 +263,21 @@ public final class Plans {
     return plan instanceof LocalRelation;
   }
 
-  /**
-   * At least the first rows of each partition, up to a limit, as Spark holds them. The limit is put onto the physical plan: one that Spark
-   * plans has a counter with a number of its own in the code that is generated for it, so that no refresh could use the code of the one
-   * before.
-   */
+  /** At least the first rows of each partition, up to a limit, as Spark holds them. */
   public static InternalRow[] first(SparkSession session, QueryExecution query, int limit) {
     Option before = SparkSession.getActiveSession();
     SparkSession.setActiveSession(session);
     try {
-      return new LocalLimitExec(limit, OneTask.planned(session, query)).executeCollect();
+      return OneTask.first(session, query, limit);
     } finally {
       if (before.isDefined()) SparkSession.setActiveSession((SparkSession) before.get());
       else SparkSession.clearActiveSession();
     }
+  }
+
+  /** The last tasks that ran in the driver (DriverTask). */
+  public String driverTasks() {
+    return DriverTask.recorded();
   }
 
   /** How many rows a local relation has. */
