@@ -36,8 +36,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")
     for name in filter(None, listed) if any(listed) else ("setup.cfg", "pyproject.toml", "README.md"):
         (sources / name).parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_file():
-            shutil.copy(ROOT / name, sources / name)
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
+            shutil.copy(ROOT / name, sources / name, follow_symlinks=False)
     found = run(sys.executable, "-m", "build", "--outdir", sources / "dist", ".", cwd=sources)
     assert found.returncode == 0, found.stdout + found.stderr
     return sources / "dist"

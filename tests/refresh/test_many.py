@@ -204,7 +204,7 @@ def test_no_row_on_either_side_is_no_difference(anew: TestLake, monkeypatch: pyt
             anew.sql("DELETE FROM {f}")
             anew.refresh("joined")
             anew.sql("INSERT INTO {d} VALUES (11, 'n')")
-            result = anew.refresh("joined")
+            result = anew.open.rebuild("joined")
             anew.sql("DELETE FROM {d} WHERE g = 11", "INSERT INTO {f} SELECT id, id % 5, id % 4 FROM range(6)")
             anew.refresh("joined")
         finally:
