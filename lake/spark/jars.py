@@ -18,6 +18,7 @@ from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
+from lake.spark.launch import refuse_unusable_java
 from lake.spark.preflight import artifact, jar_folder, jars
 from lake.spark.watched_process import run_watched
 
@@ -33,6 +34,7 @@ def resolve(folder: Path, on_progress: Callable[[int], None] = lambda size: None
     mark = folder / f"delta-{version('delta-spark')}.resolved"
     if mark.exists():
         return 0
+    refuse_unusable_java()
     with tempfile.TemporaryDirectory() as ivy:
         ended = run_watched([sys.executable, "-m", "lake.spark.jars", ivy], lambda: _size(Path(ivy)), on_progress, _STALLED_AFTER)
         found = sorted(Path(ivy, "jars").glob("*.jar"))

@@ -5,6 +5,7 @@ Run as a script it imports nothing of Lakejoin, and its syntax is old, so that a
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,13 +29,19 @@ def python_problem() -> "str | None":
 
 
 def java_version() -> "int | None":
-    """The major version of the Java on the path (or of JAVA_HOME), None if there is none."""
-    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
-    try:
-        text = subprocess.run([java, "-version"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False).stderr.decode()
-    except OSError:
+    """The major version of the Java of JAVA_HOME, or else of the path; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    release = Path(os.path.realpath(java)).parent.parent / "release"  # reading it takes no time, starting Java does
+    found = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(errors="replace"), re.MULTILINE) if release.is_file() else None
+    if found is None:
+        try:
+            text = subprocess.run([java, "-version"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False).stderr.decode()
+        except OSError:
+            return None
+        found = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(found.group(1)) if found else None
 
 
@@ -43,6 +50,10 @@ def java_problem() -> "str | None":
     found = java_version()
     if found is not None and found >= JAVA:
         return None
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        here = "JAVA_HOME (%s) has %s" % (home, "no bin/java that runs" if found is None else "Java %d" % found)
+        return "Java %d or newer is needed, and %s: set JAVA_HOME to a newer one, or unset it to use the Java on the path." % (JAVA, here)
     here = "there is none on the path" if found is None else "this is Java %d" % found
     return "Java %d or newer is needed, %s: install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME." % (JAVA, here)
 

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from lake.errors import ConfigError
 from lake.spark.jars import at_first_use
 from lake.spark.jvm.gateway import active, jvm_of
+from lake.spark.launch import launch, refuse_unusable_java
 from lake.spark.preflight import AT_START, class_archive, class_path, jars, spark_home
 from lake.spark.session_digest import defaults_text, settings_digest
 
@@ -57,9 +58,15 @@ _DEFAULTS = {
 
 
 def make_session(settings: Mapping[str, str]) -> SparkSession:
-    """A session with Delta. The given settings override those of spark-submit, and these override Lakejoin's defaults."""
+    """A session with Delta. The given settings override those of spark-submit, and these override Lakejoin's defaults.
+
+    Raises ConfigError if there is no Java that can run Spark.
+    """
     builder, started_here = SparkSession.builder, SparkContext._active_spark_context is None
     submitted, named = _submitted(), bool({"spark.jars.packages", "spark.jars"} & settings.keys())
+    launched_here = started_here and not submitted and "SPARK_REMOTE" not in os.environ and "spark.remote" not in settings
+    if launched_here:
+        refuse_unusable_java()
     resolved = at_first_use() if started_here and not submitted and not named else jars()
     written = {SESSION_DIGEST: settings_digest(settings)} if started_here and not submitted else {}
     here = [] if submitted else class_path(resolved, spark_home())
@@ -82,6 +89,8 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
             builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
     elif not named:
         builder = configure_spark_with_delta_pip(builder)
+    if launched_here:
+        launch(builder._options)
     session = builder.getOrCreate()
     if (session.sparkContext.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         session.sparkContext.pythonExec = sys.executable  # Python functions run in this Python, not in the first python3 of PATH
