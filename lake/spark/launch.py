@@ -38,7 +38,7 @@ def launch(settings: Mapping[str, str]) -> None:
     read_end, write_end = os.pipe()
     lines = _Lines(read_end)
     try:
-        gateway = launch_gateway(SparkConf().setAll(list(settings.items())), {"stderr": write_end})
+        gateway = launch_gateway(SparkConf().setAll(list(settings.items())), {"stderr": write_end})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         os.close(write_end)
         raise ConfigError(_ended(lines.said())) from error
