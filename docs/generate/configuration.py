@@ -16,6 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from docs.generate.text import cell, paragraphs
 from lake.config.models import (
+    NOT_SETTINGS,
     AirflowConfig,
     CacheConfig,
     Config,
@@ -39,7 +40,6 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("Airflow", "airflow", AirflowConfig),
 )
 _UNITS = {"_seconds": "seconds", "_hours": "hours", "_minutes": "minutes", "_size": "keys", "_capacity": "rows", "_files": "files"}
-_NOT_SETTINGS = {(Config, "directory"), (Config, "secret_settings")}
 _HEAD = """# lakejoin.yml
 
 <!-- Generated from lake/config/models.py by `make docs`. Do not edit. -->
@@ -79,7 +79,7 @@ def _section(title: str, place: str, model: type[BaseModel]) -> Iterator[str]:
     yield from ("| Setting | Value | Default | Meaning |", "|---|---|---|---|")
     texts = _texts(model)
     for name, field in model.model_fields.items():
-        if (model, name) not in _NOT_SETTINGS:
+        if model is not Config or name not in NOT_SETTINGS:
             yield f"| `{name}` | {_value(name, field)} | {_default(field)} | {texts[name]} |"
     yield ""
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from lake.config.models import AirflowConfig, Config, QualityConfig, TableConfig, ViewConfig, nearest
+from lake.config.mistakes import at, in_setting, in_yaml
+from lake.config.models import Config, QueryPlace, nearest
 from lake.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a hundred views: 30 ms, in Python half a second
-_SECRET = re.compile(r"(secret|password|token|credential|account\.key|access\.key)", re.IGNORECASE)
 
 
 def load(source: str | Path | Mapping[str, Any], env: str | None = None) -> Config:
@@ -58,23 +58,25 @@ class _Read:
     lines: Mapping[tuple[str, ...], str]
     where: str
     directory: Path
+    queries: Mapping[str, QueryPlace] = field(default_factory=dict)
 
     def validated(self, views: Mapping[str, Any] | None = None) -> Config:
         """The configuration, or the configuration with these views only."""
         data = self.data if views is None else {**self.data, "views": dict(views)}
         substituted = _substituted(data, self.where, self.lines)
         try:
-            return Config.model_validate({**substituted, "directory": self.directory, "secret_settings": _secret_settings(data)})
+            known = {"directory": self.directory, "secret_settings": _secret_settings(data), "query_places": self.queries}
+            return Config.model_validate({**substituted, **known})
         except ValidationError as error:
-            raise ConfigError("\n".join(_message(e, self) for e in error.errors())) from error
+            raise ConfigError("\n".join(dict.fromkeys(_message(e, self) for e in error.errors()))) from error
 
 
 def _read(source: str | Path | Mapping[str, Any], env: str | None) -> _Read:
     if isinstance(source, Mapping):
         return _overlaid(_Read(dict(source), {}, "the configuration", Path.cwd()), env)
     path = Path(source)
-    data, lines = _parsed(_text(path, 'Write one with "lakejoin init FOLDER", or name it with --config FILE.'), path)
-    included, included_lines = _included(data.pop("include", None), path)
+    data, lines, queries = _parsed(_text(path, 'Write one with "lakejoin init FOLDER", or name it with --config FILE.'), path)
+    included, included_lines, included_queries = _included(data.pop("include", None), path)
     if included:
         own = data.get("views") or {}
         for name in included:
@@ -83,7 +85,7 @@ def _read(source: str | Path | Mapping[str, Any], env: str | None) -> _Read:
                 raise ConfigError(f"{there}: the view {name!r} is already defined in {here}. Rename or remove one of the two.")
         data["views"] = {**own, **included}
         lines |= included_lines
-    return _overlaid(_Read(data, lines, str(path), path.resolve().parent), env)
+    return _overlaid(_Read(data, lines, str(path), path.resolve().parent, queries | included_queries), env)
 
 
 def _text(path: Path, remedy: str) -> str:
@@ -102,16 +104,16 @@ def _overlaid(read: _Read, env: str | None) -> _Read:
     return replace(read, data={key: value for key, value in merged.items() if value is not None})
 
 
-def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
+def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str], dict[str, QueryPlace]]:
     try:
         node = yaml.compose(text, Loader=_LOADER)
         data = yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', error)}.") from error
+        line, wrong = in_yaml(error, text)
+        raise ConfigError(f"{path}{f', line {line}' if line else ''}: {wrong}") from error
     if not isinstance(data, dict) or node is None:
-        raise ConfigError(f"{path}: expected keys such as `tables:` and `views:`, found {type(data).__name__}.")
+        found = "the file is empty" if data is None else "it is a list" if isinstance(data, list) else "it is a text"
+        raise ConfigError(f'{path}: expected keys such as `tables:` and `views:`, and {found}. "lakejoin init FOLDER" writes such a file.')
     lines = dict[tuple[str, ...], str]()
     for loc, line in _lines(node, ()):
         if loc in lines:
@@ -119,7 +121,7 @@ def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...]
                 f"{path}, line {line}: the key `{'.'.join(loc)}` is given twice (first at {lines[loc]}). Remove one of the two."
             )
         lines[loc] = f"{path}, line {line}"
-    return data, lines
+    return data, lines, dict(_queries(node, str(path)))
 
 
 def _lines(node: yaml.Node, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -134,26 +136,42 @@ def _lines(node: yaml.Node, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
             yield from _lines(value, (*at, str(i)))
 
 
-def _included(patterns: Any, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
+def _queries(node: yaml.Node, file: str) -> Iterator[tuple[str, QueryPlace]]:
+    """The places of the queries of views. An included file may hold its views without `views:` above them."""
+    top = _values(node)
+    for view, settings in _values(top.get("views", node)).items():
+        query = _values(settings).get("query")
+        if isinstance(query, yaml.ScalarNode):
+            block, folded = query.style in ("|", ">"), query.style != "|" and query.start_mark.line != query.end_mark.line
+            yield view, QueryPlace(file, query.start_mark.line + (2 if block else 1), folded)
+
+
+def _values(node: yaml.Node) -> dict[str, yaml.Node]:
+    return {str(key.value): value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+
+
+def _included(patterns: Any, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str], dict[str, QueryPlace]]:
     views: dict[str, Any] = {}
     lines: dict[tuple[str, ...], str] = {}
+    queries: dict[str, QueryPlace] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
         files = sorted(path.parent.glob(str(pattern)))
         if not files:
             raise ConfigError(f"{path}: `include: {pattern}` matches no file in {path.parent}.")
         for file in files:
-            data, own = _parsed(_text(file, f"It is included by {path}."), file)
+            data, own, there = _parsed(_text(file, f"It is included by {path}."), file)
+            queries |= there
             places = {loc if loc[0] == "views" else ("views", *loc): line for loc, line in own.items()}
             found = data.get("views", data) or {}
             if not isinstance(found, dict):
                 raise ConfigError(f"{file}: `views` must map names to views, found {type(found).__name__}.")
             for name, view in found.items():
                 if name in views:
-                    here, there = lines[("views", name)], places[("views", name)]
-                    raise ConfigError(f"{there}: the view {name!r} is already defined in {here}. Rename or remove one of the two.")
+                    first = lines[("views", name)]
+                    raise ConfigError(f"{places[('views', name)]}: the view {name!r} is already defined in {first}. Rename or remove one.")
                 views[name] = view
             lines |= places
-    return views, lines
+    return views, lines, queries
 
 
 def _merged(base: dict[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,31 +201,11 @@ def _substituted(value: Any, where: str, lines: Mapping[tuple[str, ...], str], a
 
 def _secret_settings(data: Mapping[str, Any]) -> frozenset[str]:
     """The names of the Spark settings (`spark`, `airflow.submit.conf`) whose text has a ${VARIABLE}."""
-    places = data.get("spark"), _at(data, ("airflow", "submit", "conf"))
+    places = data.get("spark"), at(data, ("airflow", "submit", "conf"))
     return frozenset(str(k) for place in places if isinstance(place, Mapping) for k, v in place.items() if _VARIABLE.search(str(v)))
 
 
-def _at(data: Any, loc: Sequence[str]) -> Any:
-    """The text of a setting as the file has it, None if the file has no such setting."""
-    for part in loc:
-        data = data.get(part) if isinstance(data, Mapping) else None
-    return data
-
-
 def _message(error: Any, read: _Read) -> str:
-    loc = tuple(str(part) for part in error["loc"])
+    loc = tuple(str(part) for part in error.get("ctx", {}).get("at") or error["loc"])
     line = next((read.lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in read.lines), read.where)
-    key = ".".join(loc)
-    if error["type"] == "extra_forbidden":
-        return f"{line}: `{key}` is not known here. {nearest(loc[-1], _allowed(loc[:-1]))}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    given = _at(read.data, loc)
-    shown = "" if given is None or isinstance(given, Mapping) or _SECRET.search(key) else f" (given: {str(given)[:80]!r})"
-    return f"{line}: `{key or 'the file'}`: {message}{shown}."
-
-
-def _allowed(loc: tuple[str, ...]) -> list[str]:
-    models: dict[str, type[BaseModel]] = {"tables": TableConfig, "views": ViewConfig, "airflow": AirflowConfig, "quality": QualityConfig}
-    model = models.get(loc[0] if loc else "", Config)
-    extra = ["include", "environments"] if model is Config else []
-    return [n for n in model.model_fields if n not in ("directory", "secret_settings")] + extra
+    return f"{line}: {in_setting(error, read.data)}"

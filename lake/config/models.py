@@ -8,16 +8,20 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from lake.core.kinds import SUFFIXES, DifferenceClass
 from lake.core.redaction import Samples
 from lake.errors import ConfigError
 
+NOT_SETTINGS = frozenset({"directory", "secret_settings", "query_places"})
+"""Fields of `Config` that the loader fills: they are no settings of the file."""
 HIDDEN_PREFIX = "__lakejoin_"
 REPORT = "report.html"
 """The name of the report beside the results of checks."""
@@ -277,6 +281,19 @@ class AirflowConfig(_Strict):
     """A Python function, `module:function`, that is called with each finding that opens, escalates or is resolved."""
 
 
+@dataclass(frozen=True)
+class QueryPlace:
+    """Where the text of a query stands: the file, and the line (from 1) of its first line; `folded`: YAML joined its lines to one."""
+
+    file: str
+    line: int
+    folded: bool = False
+
+    def of_line(self, number: int) -> str:
+        """The file and the line there of a line (from 1) of the query, or of the query's start if that is not known."""
+        return f"{self.file}, line {self.line if self.folded else self.line + number - 1}"
+
+
 class Config(_Strict):
     """lakejoin.yml, with the overlay of one environment applied."""
 
@@ -309,6 +326,8 @@ class Config(_Strict):
     secret_settings: frozenset[str] = frozenset()
     """The names of the Spark settings (of `spark` and of `airflow.submit.conf`) whose text has a ${VARIABLE}. Their values may be
     secrets and are never shown. It is not a setting of the file."""
+    query_places: dict[str, QueryPlace] = Field(default_factory=dict)
+    """Where the queries of views stand, for errors. It is not a setting of the file."""
 
     @field_validator("spark", mode="before")
     @classmethod
@@ -319,21 +338,17 @@ class Config(_Strict):
 
     @model_validator(mode="after")
     def _names(self) -> Config:
-        for name in [*self.tables, *self.views]:
-            if not _NAME.fullmatch(name):
-                raise ValueError(
-                    f"the name {name!r} is no SQL identifier (letters, digits and _, not starting with a digit; a schema with a dot)"
-                )
-            if name in self.views and name.count(".") > 1:
-                raise ValueError(f"the name {name!r} of a view has more parts than schema.view")
-            if name.startswith(HIDDEN_PREFIX):
-                raise ValueError(f"the name {name!r} starts with the reserved prefix {HIDDEN_PREFIX!r}")
-            for suffix in filter(name.endswith, filter(None, SUFFIXES.values())):
-                raise ValueError(f"the name {name!r} ends with {suffix!r}, as tables do that Lakejoin makes beside a view's own")
+        for place, names in (("tables", self.tables), ("views", self.views)):
+            for name in names:
+                wrong = _wrong_name(name, is_view=name in self.views)
+                if wrong:
+                    raise PydanticCustomError("name", "{wrong}", {"wrong": f"the name {name!r} {wrong}", "at": (place, name)})
         lowered = [n.lower() for n in [*self.tables, *self.views]]
-        for name in [*self.tables, *self.views]:
+        for name in [*self.views, *self.tables]:
             if lowered.count(name.lower()) > 1:
-                raise ValueError(f"the name {name!r} is given twice among tables and views (upper and lower case count as one)")
+                place = "views" if name in self.views else "tables"
+                wrong = f"the name {name!r} is given twice among tables and views (upper and lower case count as one). Rename one of them"
+                raise PydanticCustomError("name", "{wrong}", {"wrong": wrong, "at": (place, name)})
         return self
 
     def source_path(self, path: str) -> str:
@@ -421,6 +436,20 @@ class Config(_Strict):
         return self.views[name]
 
 
+def _wrong_name(name: str, is_view: bool) -> str:
+    """Why a table or view can't have this name, after "the name ..."; empty if it can."""
+    if not _NAME.fullmatch(name):
+        instead = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+        said = f". Rename it, for example to {instead}" if _NAME.fullmatch(instead) else ""
+        return f"is no SQL identifier (letters, digits and _, not starting with a digit; a schema with a dot){said}"
+    if is_view and name.count(".") > 1:
+        return "of a view has more parts than schema.view"
+    if name.startswith(HIDDEN_PREFIX):
+        return f"starts with the reserved prefix {HIDDEN_PREFIX!r}"
+    suffix = next(filter(name.endswith, filter(None, SUFFIXES.values())), "")
+    return f"ends with {suffix!r}, as tables do that Lakejoin makes beside a view's own" if suffix else ""
+
+
 def run_file(run: str) -> str:
     """The name of a scheduled run as a file name."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", run)
@@ -433,7 +462,7 @@ def without_spark(uri: str) -> str:
 
 def nearest(name: str, names: Any) -> str:
     names = sorted(names)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.65)  # farther ones mislead
     if near:
         return f"Did you mean {' or '.join(repr(n) for n in near)}?"
     return f"There are: {', '.join(names)}." if names else "There are none."

@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 
-from lake.config.models import Config
+from lake.config.models import Config, QueryPlace
+from lake.config.view_sources import query_text
 from lake.errors import DefinitionError
 from lake.spark.failures import root_cause
 
+_POSITION = re.compile(r"(?: SQLSTATE: \w{5})?(?:; line | \(line )(?P<line>\d+),? pos \d+\)?;?$")
 _TIME_TRAVEL = re.compile(r"\[UNSUPPORTED_FEATURE\.TIME_TRAVEL\].*`(?P<name>[^`]+)`")
 _NO_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\][^`]*`(?P<name>[^ ]+)`(?= cannot| can't)")
 
@@ -29,8 +31,21 @@ def refused_by_spark(name: str, config: Config, error: Exception) -> DefinitionE
         )
     elif missing:
         text = undeclared(missing["name"].replace("`", ""), config)
-    where = f" ({view.query_file})" if view.query_file else f" ({view.function})" if view.function else ""
-    return DefinitionError(f"The query of view {name!r}{where} can't be used: {text}.")
+    text, place = _in_the_file(text, name, config)
+    where = f" ({view.function})" if view.function else ""
+    return DefinitionError(f"{place}The query of view {name!r}{where} can't be used: {text.rstrip('.')}.")
+
+
+def _in_the_file(text: str, name: str, config: Config) -> tuple[str, str]:
+    """Spark's words without the position in the query, and the position in the file before them; empty if that is not known."""
+    found, view = _POSITION.search(text), config.view(name)
+    file = QueryPlace(str(config.directory / view.query_file), 1) if view.query_file else config.query_places.get(name)
+    if file is None or view.function is not None:
+        return text, ""
+    blank = query_text(view, config)
+    blank = blank[: len(blank) - len(blank.lstrip())]  # Spark gets the query without the blank lines before it
+    number = int(found["line"]) + blank.count("\n") if found else 1
+    return _POSITION.sub("", text) if found else text, f"{file.of_line(number)}: "
 
 
 def undeclared(table: str, config: Config) -> str:

@@ -1,0 +1,185 @@
+"""Says mistakes of lakejoin.yml in words: what is wrong with the YAML, and with each setting. No Spark.
+
+YAML's own messages name what the parser expected. A person needs the line that is wrong: its indentation, a tab, a quote, a comma.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel
+
+from lake.config.models import NOT_SETTINGS, Config, TableConfig, ViewConfig, nearest
+
+_SECRET = re.compile(r"(secret|password|token|credential|account\.key|access\.key)", re.IGNORECASE)
+_NO_SPACE = re.compile(r"\w+:\S")
+_SETTINGS = ("model_type", "dict_type", "model_attributes_type")
+_DEFINITIONS = {"views": ("query", "query_file", "function"), "tables": ("path", "name")}
+_IN_QUOTES = 'Put the text in quotes ("..."), or write it below `|`, indented.'
+
+
+def in_yaml(error: yaml.YAMLError, text: str) -> tuple[int | None, str]:
+    """The line (from 1) of a text that is not valid YAML, and what is wrong there; no line if that is unknown."""
+    mark, problem = getattr(error, "problem_mark", None), str(getattr(error, "problem", error))
+    if mark is None:
+        return None, f"not valid YAML: {problem}."
+    lines, at = text.splitlines(), mark.line
+    line = lines[at] if at < len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return at + 1, "the line is indented by a tab, and YAML allows only spaces there. Replace the tab by spaces."
+    context, opened = str(getattr(error, "context", "")), getattr(error, "context_mark", None)
+    if "quoted scalar" in context and opened is not None:
+        return opened.line + 1, "a quote opens in this line and is not closed. Close it, or double it (''), if it is part of the text."
+    wrong = _indentation(lines, at)
+    if wrong:
+        return at + 1, wrong
+    return at + 1, _of_line(line, mark.column, problem)
+
+
+def _of_line(line: str, column: int, problem: str) -> str:
+    value, joined = line.partition(":")[2].strip(), re.match(r"\s*(\w+):[{\[]", line)
+    if joined:
+        return f"a space is missing after the colon. Write `{joined[1]}: ...`."
+    if "cannot start any token" in problem:
+        return f"a text can't start with {line[column : column + 1]!r}. {_IN_QUOTES}"
+    if "undefined alias" in problem:
+        return f"`*` at the start of a text is an alias of YAML. {_IN_QUOTES}"
+    if "mapping values are not allowed" in problem:
+        return f"the text after the first colon has another colon with a space after it. {_IN_QUOTES}"
+    if "another document" in problem:
+        return "`---` starts a second document. Remove it: the file is one document."
+    if value[:1] in ("'", '"'):
+        return (
+            f"there is text after the closing quote {value[0]}. Double a quote that is part of the text, or write it below `|`, indented."
+        )
+    return f"not valid YAML: {problem}."
+
+
+def _indentation(lines: Sequence[str], at: int) -> str:
+    """What is wrong with the indentation of a line; empty if it fits those before it."""
+    if at >= len(lines) or not lines[at].strip():
+        return ""
+    here, above = _indent(lines[at]), [line for line in lines[:at] if line.strip() and not line.lstrip().startswith("#")]
+    levels = list[int]()
+    for line in above:
+        levels = [level for level in levels if level < _indent(line)] + [_indent(line)]
+    if not levels or here in levels:
+        return ""
+    if here > levels[-1]:
+        return "" if above[-1].rstrip().endswith((":", "|", ">", "{", "[", ",")) else _neighbours(here, levels[-1:])
+    return _neighbours(here, [level for level in levels if level < here][-1:] + [level for level in levels if level > here][:1])
+
+
+def _neighbours(here: int, levels: Sequence[int]) -> str:
+    return (
+        f"the line is indented by {here}, its neighbours by {' and '.join(map(str, levels))}. Keys of one level start in the same column: "
+        "indent it as its neighbours."
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def in_setting(error: Any, data: Mapping[str, Any]) -> str:
+    """What is wrong with a setting, by an error of pydantic. `data`: the file's text, before variables are substituted."""
+    loc = tuple(str(part) for part in error["loc"])
+    key, given = ".".join(loc), at(data, loc)
+    if error["type"] == "extra_forbidden":
+        return _unknown(loc, given, at(data, loc[:-1]))
+    if error["type"] in _SETTINGS:
+        return _no_settings(loc, given, present=loc[-1] in (at(data, loc[:-1]) or {}))
+    if error["type"] == "name":
+        return f"{error['msg']}."
+    message = str(error["msg"]).removeprefix("Value error, ")
+    shown = "" if given is None or isinstance(given, Mapping) or _SECRET.search(key) else f" (given: {str(given)[:80]!r})"
+    return f"`{key or 'the file'}`: {message}{shown}."
+
+
+def _no_settings(loc: tuple[str, ...], given: Any, present: bool) -> str:
+    key, example = ".".join(loc), _example(loc)
+    if _NO_SPACE.match(loc[-1]):
+        return _no_space(loc)
+    if given is None and present:
+        return f"`{key}` is empty. Write its settings below it, indented{example}."
+    kind = "a list" if isinstance(given, list) else "a text" if isinstance(given, str) else type(given).__name__
+    shown = "" if _SECRET.search(key) else f": {str(given)[:80]!r}"
+    return f"`{key}` must be settings by name, and is {kind}{shown}. Write `name: value`{example}."
+
+
+def _example(loc: tuple[str, ...]) -> str:
+    examples = {"views": "query: SELECT ...", "tables": "path: FOLDER"}
+    example = examples.get(loc[0], "")
+    if not example:
+        return ""
+    return f", for example `{example}`" if len(loc) > 1 else f", for example `NAME: {{{example}}}`"
+
+
+def _unknown(loc: tuple[str, ...], given: Any, beside: Any) -> str:
+    key, name = ".".join(loc), loc[-1]
+    cut = _cut_at_a_comma(name, beside, allowed(loc[:-1])) if given is None and isinstance(beside, Mapping) else None
+    if cut:
+        known, whole = cut
+        return (
+            f"`{'.'.join((*loc[:-1], known))}` ends at a comma: within {{...}} a comma begins the next key. Put the text in quotes: "
+            f'{{{known}: "{whole}"}}.'
+        )
+    if _NO_SPACE.match(name):
+        return _no_space(loc)
+    if len(loc) == 1 and isinstance(given, Mapping):
+        for place, settings in _DEFINITIONS.items():
+            if not given.keys().isdisjoint(settings):
+                return f"`{key}` is not known here. It looks like one of the {place}: indent it below `{place}:`."
+    return f"`{key}` is not known here. {nearest(name, allowed(loc[:-1]))}"
+
+
+def _no_space(loc: tuple[str, ...]) -> str:
+    return f"`{'.'.join(loc)}`: a space is missing after the colon. Write `{loc[-1].partition(':')[0]}: ...`."
+
+
+def _cut_at_a_comma(name: str, beside: Mapping[str, Any], known: Sequence[str]) -> tuple[str, str] | None:
+    """The setting whose text was cut at commas, this key being one of the pieces, and the whole text."""
+    setting, pieces = "", list[str]()
+    for key, value in beside.items():
+        if str(key) in known:
+            if name in pieces:
+                break
+            setting, pieces = str(key), [value] if isinstance(value, str) else []
+        elif value is None and pieces:
+            pieces.append(str(key))
+    return (setting, ", ".join(pieces)) if name in pieces else None
+
+
+def allowed(loc: tuple[str, ...]) -> list[str]:
+    """The settings that may stand at a place of the file."""
+    model: type[BaseModel] | None = Config
+    parts = list(loc)
+    while parts and model is not None:
+        part = parts.pop(0)
+        if model is Config and part in ("tables", "views"):
+            model = TableConfig if part == "tables" else ViewConfig
+            parts = parts[1:]
+        elif part in model.model_fields:
+            model = _model(model.model_fields[part].annotation)
+            parts = parts[1:] if parts and parts[0].isdigit() else parts
+        else:
+            model = None
+    extra = ["include", "environments"] if model is Config else []
+    return [n for n in (model.model_fields if model is not None else ()) if n not in NOT_SETTINGS] + extra
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    """The model of a setting, also where it is optional or in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _model(inner)) is not None), None)
+
+
+def at(data: Any, loc: Sequence[str]) -> Any:
+    """The text of a setting as the file has it, None if the file has no such setting."""
+    for part in loc:
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return data
