@@ -26,6 +26,7 @@ from lake.spark.session import make_session, own_session, settings
 from lake.spark.session_digest import digest
 from lake.views.definition import define
 from lake.views.query import view_frame
+from tests.conftest import QUICK
 from tests.relations.cases import ADDED, NOT_ADDED, QUERIES, SCHEMAS, SCOPED, TOP, UNSCOPED
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -80,7 +81,7 @@ def normal_form(spark: SparkSession, view: str, config: Config, schemas: dict[st
 
 def digests(seed: int) -> dict[str, str]:
     """workload.query → the fingerprint's digest of the query; the queries are analysed in an order that the seed decides."""
-    spark = make_session({"spark.master": "local[1]"})
+    spark = make_session({**QUICK, "spark.master": "local[1]"})
     found: dict[str, str] = {}
     for name, schemas, tables, queries in workloads():
         parsed = {t: StructType.fromDDL(ddl) for t, ddl in schemas.items()}
