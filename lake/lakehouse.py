@@ -42,6 +42,7 @@ from lake.operations import backfill, compare, maintenance
 from lake.operations.refresh_all import refresh_all
 from lake.operations.refreshing import Request, logged, refreshed
 from lake.operations.reporting import verb
+from lake.operations.side_by_side import Ordered, workers
 from lake.operations.status import status_of, status_of_all
 from lake.operations.verify import Share
 from lake.refresh.compute import Gate
@@ -234,11 +235,13 @@ class Lakehouse(OpenViews):
         return status_of(self, view) if view is not None else status_of_all(self, self.config.views)
 
     @verb("Refreshing all views")
-    def refresh_all(self, until: Until = None) -> list[RefreshResult]:
+    def refresh_all(self, until: Until = None, parallel: int | None = None) -> list[RefreshResult]:
         """Refresh every view, each after those that it reads, to one snapshot of the base tables.
 
-        A view that fails does not stop the others; those that read it are skipped. Raises ViewsFailedError at the end, which names each.
+        `parallel`: how many views at once (default: `parallel` of the configuration, else one for each core). A view that fails does not
+        stop the others; those that read it are skipped. Raises ViewsFailedError at the end, which names each.
         """
+        many = workers(parallel, self.config.parallel)
         views = self.in_order(self.config.views)
         bases = self.bases(views)
         if until is None or isinstance(until, Mapping):
@@ -249,7 +252,7 @@ class Lakehouse(OpenViews):
         def refresh(view: str) -> RefreshResult:
             return self.refresh(view, {t: v for t, v in until.items() if t in self.reads(view)} if isinstance(until, Mapping) else until)
 
-        return refresh_all(views, self.reads, refresh)
+        return refresh_all(Ordered(views, self.reads), refresh, many, self._spark)
 
     @verb("Maintaining view")
     def maintain(self, view: str | None = None, dry_run: bool = False) -> Maintenance:

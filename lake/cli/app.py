@@ -80,6 +80,9 @@ def refresh(
     check: Annotated[bool, typer.Option("--check", help="Check each view after its refresh, as lakejoin check does.")] = False,
     accept: Accept = None,
     profile: Annotated[bool, typer.Option("--profile", help="Print the time of each phase, of Spark jobs and of code generation.")] = False,
+    parallel: Annotated[
+        int | None, typer.Option("--parallel", min=1, help="How many views to refresh at once. Default: parallel in lakejoin.yml.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Bring views up to date with the newest versions of their sources, or those of --until. The first refresh builds a view.
@@ -91,6 +94,8 @@ def refresh(
         names = list(opened.config.views) if all_views else views or [_required(None)]
         if accept and (len(names) > 1 or step is not None or check or context.obj.run):
             raise typer.BadParameter("--accept works for one view only, without --step, --check and --run")
+        if parallel and parallel > 1 and (profile or step is not None):
+            raise typer.BadParameter("--parallel works without --profile and --step, which refresh one view after the other")
         if step is not None:
             steps = [
                 s
@@ -102,7 +107,8 @@ def refresh(
             from lake.cli.scheduled_run import GroupRefresh
             from lake.quality.after_refresh import check_after_refresh
 
-            group = GroupRefresh(opened, names, until_of(until), check_after_refresh if check else None, console.print_outcome, profile)
+            checker = check_after_refresh if check else None
+            group = GroupRefresh(opened, names, until_of(until), checker, console.print_outcome, profile, parallel)
             came = group.run(invoked.run)
             console.print_run(came, as_json)
             if came.exit_code:

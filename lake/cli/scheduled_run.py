@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from lake.delta.sidecar import Folder
 from lake.delta.tables import pin_at
 from lake.errors import ConcurrencyError, ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
+from lake.operations.side_by_side import Ordered, side_by_side, workers
 from lake.refresh.outcome import result_of
 from lake.spark.failures import as_lake_error, is_transient, root_cause, safely
 from lake.views.inputs import Until, check_named, ends, in_order, versions_at
@@ -112,7 +114,9 @@ class GroupRefresh:
     """Refreshes several views to one snapshot.
 
     `until`: the snapshot of the base tables (newest for those not named), chosen at a run's first attempt; `checker`: checks a view after
-    its refresh, and returns the events of its findings; `on_view`: called with each outcome; `profile`: measure each refresh.
+    its refresh, and returns the events of its findings; `on_view`: called with each outcome, in the order in which the refreshes end;
+    `profile`: measure each refresh, one after the other, because Spark's counters are those of all threads; `parallel`: how many views at
+    once (default: as configured).
     """
 
     lake: Lakehouse
@@ -121,6 +125,8 @@ class GroupRefresh:
     checker: Checker | None
     on_view: Callable[[ViewOutcome], None]
     profile: bool = False
+    parallel: int | None = None
+    _checking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def run(self, run: Run | None = None) -> RunResult:
         """Refresh each view. Raises LakeError if the snapshot can't be read; an error of one view is in its outcome."""
@@ -128,15 +134,17 @@ class GroupRefresh:
             return nothing
         order = self.lake.in_order(self.views)
         pin = run.pinned(lambda: self._chosen(order)) if run is not None else self._chosen(order)
-        outcomes: dict[str, ViewOutcome] = {}
-        found = RunResult(run.name if run is not None else "", pin["until"], ())
-        for view in order:
-            outcomes[view] = self._outcome(view, pin, outcomes)
+        name = run.name if run is not None else ""
+
+        def ended(view: str, outcomes: Mapping[str, ViewOutcome]) -> None:
             self.on_view(outcomes[view])
-            found = replace(found, outcomes=tuple(outcomes.values()))
             if run is not None:
-                run.store(found.to_json())
-        return found
+                run.store(RunResult(name, pin["until"], tuple(outcomes.values())).to_json())
+
+        many = 1 if self.profile else workers(self.parallel, self.lake.config.parallel)
+        ordered = Ordered(order, self.lake.reads)
+        outcomes = side_by_side(ordered, lambda view, read: self._outcome(view, pin, read), many, self.lake.spark, ended)
+        return RunResult(name, pin["until"], tuple(outcomes.values()))
 
     def _nothing(self) -> RunResult | None:
         """The result if no view has anything to do and this can be determined without a JVM; else None."""
@@ -181,9 +189,10 @@ class GroupRefresh:
             return dict(stamp.answers_for) if stamp is not None else {}
         return {}
 
-    def _outcome(self, view: str, pin: Mapping[str, Any], before: Mapping[str, ViewOutcome]) -> ViewOutcome:
+    def _outcome(self, view: str, pin: Mapping[str, Any], read: Mapping[str, ViewOutcome]) -> ViewOutcome:
+        """Refresh a view and check it. `read`: the outcomes of the views that it reads."""
         since, failed, result, events = pin["before"].get(view, {}), None, None, tuple[Mapping[str, Any], ...]()
-        broken = [name for name in self.lake.reads(view) if name in before and before[name].state != "done"]
+        broken = [name for name, outcome in read.items() if outcome.state != "done"]
         if broken:
             error = f"View {view!r} was left as it is: it reads view {broken[0]!r}, which failed."
             return ViewOutcome(view, "skipped", since, since, error=error, exit_code=1)
@@ -195,7 +204,8 @@ class GroupRefresh:
             if older and result.mode == "none":
                 result = replace(result, reason=f"the view is already at a newer snapshot of {', '.join(older)}")
             if self.checker is not None:
-                events = self.checker(self.lake, view)
+                with self._checking:  # checks of two views store results of the same tables, and read them back
+                    events = self.checker(self.lake, view)
         except Exception as error:  # one view's failure must not stop the others
             failed, events = error, getattr(error, "events", ())
         until = self._published(view)

@@ -317,6 +317,9 @@ class Config(_Strict):
     """How much of a row any output may show: nothing (`off`), the key columns (`keys`) or all columns (`rows`)."""
     quality: QualityConfig = QualityConfig()
     """Checks of views; see the settings of `quality` below."""
+    parallel: int | None = Field(default=None, ge=1)
+    """How many views a refresh of several views refreshes at once, each after the views that it reads. 1: one after the
+    other. Default: the number of cores of the machine."""
     single_writer: bool = False
     """Allow publishing to S3 without conditional writes. Only safe if nobody else writes the tables of views."""
     airflow: AirflowConfig = AirflowConfig()

@@ -56,6 +56,15 @@ class Phases:
 _recording: ContextVar[Phases | None] = ContextVar("phases", default=None)
 
 
+def unrecorded(work: Callable[[], None]) -> None:
+    """Do some work without recording its phases, in a thread that has a copy of another one's context."""
+    token = _recording.set(None)
+    try:
+        work()
+    finally:
+        _recording.reset(token)
+
+
 @contextmanager
 def phase(name: Name) -> Iterator[None]:
     """Within it (or in a function that it decorates), the time counts for this phase."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,8 @@ PER_FINDING, MOST_ROWS = 30, 20_000
 """How many rows of one finding, and in all, are read to the driver."""
 _READ_BACK = timedelta(days=90)
 _RANK = "__lakejoin_rank"
+_adding = threading.Lock()
+"""Held during an append: of two that make the table, one would fail."""
 _TYPES = {"int | None": T.LongType(), "float | None": T.DoubleType(), "float": T.DoubleType(), "datetime": T.TimestampType()}
 
 
@@ -167,7 +170,8 @@ class QualityResults:
         found = [tuple(asdict(row).values()) for row in rows]
         if found:
             frame = self._lake.spark.createDataFrame(found, SCHEMA).coalesce(1)
-            frame.write.format("delta").mode("append").option("mergeSchema", "true").save(self.path)
+            with _adding:
+                frame.write.format("delta").mode("append").option("mergeSchema", "true").save(self.path)
 
     def frame(self) -> DataFrame | None:
         """All rows; None before the first check."""

@@ -7,6 +7,7 @@ users are validated on the rows of the view.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -42,6 +43,8 @@ _SHOWN = ("element_count", "unexpected_count", "unexpected_percent", "missing_co
 _SOME = 5
 _PLACE = "place"
 _QUERY = "unexpected_rows_expectation"
+_one_at_a_time = threading.Lock()
+"""Held during a validation: Great Expectations has one current project for all threads."""
 _COUNTS = ("expect_table_row_count_to_be_between", "expect_table_row_count_to_equal", _QUERY)
 
 
@@ -63,9 +66,10 @@ def validate_measurements(name: str, measures: Sequence[Measurement]) -> dict[st
     """Great Expectations' validation result, as JSON, of measurements against their limits."""
     known = {m.name: [m.value] for m in measures if m.value is not None}
     asked = [_of_measure(m) for m in measures]
-    context = gx.get_context(mode="ephemeral")
-    batch = context.data_sources.add_pandas("lakejoin").add_dataframe_asset(name).add_batch_definition_whole_dataframe("measures")
-    return _as_json(_run(context, batch, pd.DataFrame(known or {"nothing measured": [0]}), name, asked))
+    with _one_at_a_time:
+        context = gx.get_context(mode="ephemeral")
+        batch = context.data_sources.add_pandas("lakejoin").add_dataframe_asset(name).add_batch_definition_whole_dataframe("measures")
+        return _as_json(_run(context, batch, pd.DataFrame(known or {"nothing measured": [0]}), name, asked))
 
 
 def validate_rows(
@@ -76,13 +80,8 @@ def validate_rows(
     Raises ConfigError for an unknown expectation.
     """
     silence_pyspark_errors()  # PySpark logs the values that its errors quote
-    context = gx.get_context(mode="ephemeral")
-    source = context.data_sources.add_spark("lakejoin")
-    source.get_execution_engine().spark = (
-        frame.sparkSession
-    )  # otherwise it looks for its temporary view in the first session of the process
-    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("rows")
-    found = _run(context, batch, frame, name, [_of_config(e, i) for i, e in enumerate(asked)], key)
+    with _one_at_a_time:
+        found = _run_on_rows(name, frame, [_of_config(e, i) for i, e in enumerate(asked)], key)
     found.results.sort(key=lambda result: result.expectation_config.meta[_PLACE])  # Great Expectations changes their order
     results = [_result_of(config, result, shown, key) for config, result in zip(asked, found.results, strict=True)]
     for result, met in zip(found.results, results, strict=True):
@@ -98,6 +97,16 @@ def of_rows(expectation: ExpectationConfig) -> bool:
     """Whether the expectation is on single rows, so that checking the changed rows is enough."""
     kind = _kind(expectation.type)
     return issubclass(kind, ColumnMapExpectation | ColumnPairMapExpectation | MulticolumnMapExpectation | _kind(_QUERY))
+
+
+def _run_on_rows(name: str, frame: DataFrame, asked: Sequence[Any], key: Sequence[str]) -> Any:
+    context = gx.get_context(mode="ephemeral")
+    source = context.data_sources.add_spark("lakejoin")
+    source.get_execution_engine().spark = (
+        frame.sparkSession
+    )  # otherwise it looks for its temporary view in the first session of the process
+    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("rows")
+    return _run(context, batch, frame, name, asked, key)
 
 
 def _run(context: Any, batch: BatchDefinition[Any], frame: Any, name: str, asked: Sequence[Any], key: Sequence[str] = ()) -> Any:

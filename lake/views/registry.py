@@ -62,14 +62,14 @@ class OpenViews:
         self.path = ViewPath(config, kind)
         self._spark = spark
         self._views: dict[str, OpenView] = {}
-        self._lock = threading.Lock()
+        self._lock, self._starting = threading.Lock(), threading.Lock()
 
     @property
     def spark(self) -> SparkSession:
         """The caller's session, or the one that Lakejoin makes."""
         if self._spark is None:
-            with phase("start Spark"):
-                self._spark = make_session(self.config.spark)
+            with phase("start Spark"), self._starting:
+                self._spark = self._spark or make_session(self.config.spark)
         return self._spark
 
     def in_order(self, views: Iterable[str]) -> list[str]:
@@ -78,6 +78,9 @@ class OpenViews:
 
     def reads(self, view: str) -> list[str]:
         """The tables and views that a view names. Raises DefinitionError where views read each other in a cycle."""
+        opened = self._views.get(view)
+        if opened is not None and opened.names is not None:  # without the view's lock, which a refresh in another thread may hold
+            return opened.names
         with self.opened(view) as state:
             if state.names is None:
                 with phase("analyse"):

@@ -86,7 +86,7 @@ def _importable(directory: Path) -> Iterator[None]:
         if str(directory) in sys.path:
             yield
             return
-        before = {name.split(".")[0] for name in sys.modules}
+        before = {name.split(".")[0] for name in list(sys.modules)}
         sys.path.insert(0, str(directory))
         try:
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -91,6 +92,7 @@ class Jvm:
 _JAVA = 8
 """The version of Java that Janino compiles."""
 _jvms: weakref.WeakKeyDictionary[Any, Jvm] = weakref.WeakKeyDictionary()
+_opening = threading.Lock()
 _OF_PYSPARK = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions", "org.apache.spark.sql.classic.SparkSession")
 """Names that PySpark itself resolves for each column and each select."""
 
@@ -98,12 +100,17 @@ _OF_PYSPARK = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.s
 def jvm_of(spark: SparkSession) -> Any:
     """The JVM of a session. Afterwards PySpark also resolves its own classes without a search through all jars."""
     names: Any = spark._jvm
-    if names not in _jvms:
-        for name in _OF_PYSPARK:
-            setattr(names, name, getattr(names, name))
-        _jvms[names] = Jvm(names)
-        _jvms[names].own("Answers").hasten(spark.sparkContext._gateway.java_gateway_server)  # type: ignore[union-attr]
-    return _jvms[names]
+    found = _jvms.get(names)
+    if found is not None:
+        return found
+    with _opening:  # two loaders would make two classes of each of ours
+        if names not in _jvms:
+            for name in _OF_PYSPARK:
+                setattr(names, name, getattr(names, name))
+            opened = Jvm(names)
+            opened.own("Answers").hasten(spark.sparkContext._gateway.java_gateway_server)  # type: ignore[union-attr]
+            _jvms[names] = opened
+        return _jvms[names]
 
 
 @contextmanager
