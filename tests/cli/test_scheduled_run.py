@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 import lake.operations.verify as verification
 import lake.views.registry as open_views
+from lake import Lakehouse
 from lake.cli.app import app
 from lake.cli.scheduled_run import GroupRefresh, Run
 from lake.core.results import RunResult, ViewOutcome
@@ -42,7 +44,8 @@ def refreshed(lake: TestLake, name: str | None, *views: str, until: Any = None, 
     told: list[ViewOutcome] = []
     checker = check_after_refresh if check else None
     found = GroupRefresh(lake.open, views, until, checker, told.append).run(Run(lake.open, name) if name else None)
-    assert tuple(told) == found.outcomes
+    assert {outcome.view: outcome for outcome in told} == by_view(found)
+    assert len(told) == len(found.outcomes)
     return found
 
 
@@ -66,6 +69,48 @@ def test_views_are_refreshed_after_those_that_they_read_and_to_one_snapshot(grou
     assert all((outcome.since, outcome.until.get("a")) == ({}, 0) for outcome in found.outcomes)
     assert answer(group, "first") == json.loads(json.dumps(found.to_json()))
     assert found.exit_code == 0
+
+
+def test_results_are_stored_in_the_order_of_the_views_whichever_ends_first(group: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    refresh, later, stored = Lakehouse.refresh, threading.Event(), list[list[str]]()
+
+    def held(lake: Lakehouse, view: str, *arguments: Any, **options: Any) -> Any:
+        assert view != "av" or later.wait(60)
+        return refresh(lake, view, *arguments, **options)
+
+    def store(run: Run, result: Any) -> None:
+        stored.append([*result["views"]])
+        if len(stored) == 3:
+            later.set()
+
+    monkeypatch.setattr(Lakehouse, "refresh", held)
+    monkeypatch.setattr(Run, "store", store)
+    found = GroupRefresh(group.open, ["av", "top", "both", "bv"], None, None, lambda _: None, parallel=2).run(Run(group.open, "r"))
+    assert stored == [["both"], ["both", "top"], ["both", "top", "bv"], ["av", "both", "top", "bv"]]
+    assert [(outcome.view, outcome.state) for outcome in found.outcomes] == [(view, "done") for view in stored[-1]]
+
+
+@pytest.mark.slow
+def test_checks_of_views_that_are_refreshed_beside_each_other_take_turns(group: TestLake) -> None:
+    """They read and store the results of the same tables: side by side each would report the finding that the others report."""
+    group.tables["a"]["primary_key"] = ["id"]  # which is not so
+    views = [f"v{n}" for n in range(4)]
+    for view in views:
+        group.view(view, f"SELECT n, '{view}' AS of_view FROM a")
+    now, lock = list[str](), threading.Lock()
+
+    def alone(lake: Lakehouse, view: str) -> tuple[Any, ...]:
+        assert lock.acquire(blocking=False), f"{view} is checked beside {now[-1]}"
+        try:
+            now.append(view)
+            return check_after_refresh(lake, view)
+        finally:
+            lock.release()
+
+    found = GroupRefresh(group.open, views, None, alone, lambda _: None, parallel=4).run()
+    assert sorted(now) == views
+    said = [(event["event"], event["scope"]) for outcome in found.outcomes for event in outcome.events if event["scope"] == "a"]
+    assert said == [("opened", "a")]
 
 
 def test_a_later_try_goes_to_the_snapshot_of_the_first(group: TestLake) -> None:
@@ -235,7 +280,9 @@ def test_the_command_keeps_its_answer_and_its_error_under_the_runs_name(
     def run(name: str, *arguments: str) -> Any:
         return CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "--run", name, *arguments])
 
-    assert run("r1", "refresh", "bv", "both").exit_code == 0
+    refused = run("r0", "refresh", "bv", "both", "--parallel", "2", "--profile")
+    assert (refused.exit_code, "--parallel works without --profile and --step" in refused.stderr) == (2, True)
+    assert run("r1", "refresh", "bv", "both", "--parallel", "2").exit_code == 0
     assert answer(group, "r1")["views"]["both"]["until"] == {"a": 0, "b": 0}
     assert run("r2", "backfill", "both", "--since", "a=0", "--dry-run").exit_code == 0
     assert [step["until"] for step in answer(group, "r2")["steps"]] == [{"a": 0, "b": 0}]

@@ -94,12 +94,15 @@ def test_what_the_work_raises_is_raised_after_those_that_run_have_ended() -> Non
 
 
 def test_an_interrupt_starts_no_further_view_and_waits_for_those_that_run() -> None:
-    both, ended = threading.Barrier(2), list[str]()
+    began, pressed, ended = threading.Event(), threading.Event(), list[str]()
 
     def work(view: str, _: object) -> None:
-        both.wait(WITHIN)
         if view == "a":
+            assert began.wait(WITHIN)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            pressed.set()
+        began.set()
+        assert pressed.wait(WITHIN)
         ended.append(view)
 
     with pytest.raises(KeyboardInterrupt):

@@ -17,7 +17,7 @@ import pytest
 
 from lake import Lakehouse
 from lake.core.redaction import Samples
-from lake.errors import BlockedError, ConfigError
+from lake.errors import BlockedError, ConfigError, ViewsFailedError
 from lake.quality import check
 from lake.quality.checks import Checked
 from lake.quality.decisions import snooze_finding
@@ -175,6 +175,25 @@ def test_a_failed_blocking_expectation_leaves_the_view_and_says_which_rows(order
     assert [r.kind for r in frame.where(f"finding = '{finding}'").orderBy("time").collect()].count("accept") == 1
     assert [(event, f.id) for event, f in check(orders.open, "v").reported if f.check == "publishing"] == [("resolved", finding)]
     assert [body["event"] for body in webhook if body["finding"]["id"] == finding] == ["opened", "resolved"]
+
+
+@pytest.mark.slow
+def test_views_that_are_refreshed_beside_each_other_are_blocked_each_by_its_own_rows(orders: TestLake) -> None:
+    names = [f"v{least}" for least in (0, 5, 10, 15)]
+    for name in names:
+        kwargs = {"column": "x", "min_value": int(name[1:])}
+        asked = [{"type": "expect_column_values_to_be_between", "kwargs": kwargs, "on_failure": "block"}]
+        orders.view(name, f"SELECT id, x, '{name}' AS of_view FROM o", expectations=asked)
+    with pytest.raises(ViewsFailedError) as caught:
+        orders.open.refresh_all(parallel=4)
+    assert [*caught.value.failed] == ["v15"]
+    assert orders.open.stamp("v15") is None
+    orders.sql("INSERT INTO {o} VALUES (4, 7, 7, NULL)")
+    with pytest.raises(ViewsFailedError) as caught:
+        orders.open.refresh_all(parallel=4)
+    assert {view: "id': 4" in str(error) for view, error in caught.value.failed.items()} == {"v10": True, "v15": True}
+    assert multiset(orders.open.read("v5")) == orders.truth("v5")
+    assert len({row.finding for row in QualityResults(orders.open).recent()}) == 2
 
 
 def test_what_the_webhook_could_not_be_told_it_is_told_later(orders: TestLake, webhook: list[Any]) -> None:
