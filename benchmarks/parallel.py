@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -76,6 +77,13 @@ def run(spark: SparkSession, lake: Lakehouse, root: Path, rounds: int, many: int
     return found
 
 
+def compared(times: Seconds, one: Seconds) -> dict[str, Any]:
+    """The medians, those of the ratios to the rounds of one view after the other, and each round."""
+    cpu, wall = ([took[at] / other[at] for took, other in zip(times, one, strict=True)] for at in (0, 1))
+    ratios = {"of cpu": statistics.median(cpu), "of wall": statistics.median(wall), "wall ratios": wall}
+    return {**medians(times), **ratios, "rounds": times}
+
+
 def main() -> int:
     """Print the table and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -89,17 +97,11 @@ def main() -> int:
         lake = opened(spark, Path(folder), options.views)
         found = run(spark, lake, Path(folder), options.rounds, options.parallel)
         assert all(lake.verify(view).exact for view in list(lake.config.views)[: len(SHAPES)])
+    results = {str(parallel): compared(times, found[1]) for parallel, times in found.items()}
     shown = Table("views at once", "s", "of one's", "least and most", "CPU s", "of one's")
-    results = {}
-    for parallel, times in found.items():
-        ratios = {of: [t[at] / one[at] for t, one in zip(times, found[1], strict=True)] for at, of in enumerate(("cpu", "wall"))}
-        middle, spread = {of: statistics.median(each) for of, each in ratios.items()}, (min(ratios["wall"]), max(ratios["wall"]))
-        results[str(parallel)] = {**medians(times), "ratio": middle, "wall ratios": ratios["wall"], "rounds": times}
-        taken = medians(times)
-        between = f"{spread[0]:.2f}-{spread[1]:.2f}"
-        shown.add_row(
-            str(parallel), f"{taken['wall']:.1f}", f"{middle['wall']:.2f}", between, f"{taken['cpu']:.1f}", f"{middle['cpu']:.2f}"
-        )
+    for name, r in results.items():
+        between = f"{min(r['wall ratios']):.2f}-{max(r['wall ratios']):.2f}"
+        shown.add_row(name, f"{r['wall']:.1f}", f"{r['of wall']:.2f}", between, f"{r['cpu']:.1f}", f"{r['of cpu']:.2f}")
     Console().print(shown)
     save("parallel", {"views": options.views, "rounds": options.rounds, "fair": options.fair, "results": results})
     return 0

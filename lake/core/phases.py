@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
+T = TypeVar("T")
 Name = Literal["start Spark", "read logs", "analyse", "read changes", "compute", "publish", "other"]
 PHASES: tuple[Name, ...] = get_args(Name)
 """In the order in which a table shows them."""
@@ -56,11 +57,11 @@ class Phases:
 _recording: ContextVar[Phases | None] = ContextVar("phases", default=None)
 
 
-def unrecorded(work: Callable[[], None]) -> None:
+def unrecorded(work: Callable[[], T]) -> T:
     """Do some work without recording its phases, in a thread that has a copy of another one's context."""
     token = _recording.set(None)
     try:
-        work()
+        return work()
     finally:
         _recording.reset(token)
 

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
-from lake.spark.threads import pinned_threads, thread_like_this
+from lake.spark.threads import as_in_this_thread, pinned_threads
 
 T = TypeVar("T")
 
@@ -107,14 +107,15 @@ class _SideBySide(Generic[T]):
 
     def _start(self, view: str) -> None:
         read = self._of_parents(view)
+        work = as_in_this_thread(self.spark, lambda: self.work(view, read))
 
         def worked() -> None:
             try:
-                self.ends.put((view, self.work(view, read), None))
+                self.ends.put((view, work(), None))
             except BaseException as error:  # it is raised in the calling thread
                 self.ends.put((view, None, error))
 
-        self.running[view] = thread_like_this(self.spark, worked, f"lakejoin {view}")
+        self.running[view] = Thread(target=worked, name=f"lakejoin {view}")
         self.running[view].start()
 
     def _of_parents(self, view: str) -> dict[str, T]:

@@ -1,17 +1,20 @@
-"""Threads for refreshes beside each other: each has what the calling thread has set for its Spark jobs and for itself."""
+"""Work for threads beside the calling one: in them it finds what the calling thread has set for its Spark jobs and for itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import copy_context
-from threading import Thread
+from typing import TypeVar
 
 from py4j.clientserver import ClientServer
-from pyspark import InheritableThread, SparkContext
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
 
 from lake.core.phases import unrecorded
 from lake.spark.session import active_session
+
+T = TypeVar("T")
 
 
 def pinned_threads() -> bool:
@@ -19,20 +22,20 @@ def pinned_threads() -> bool:
     return SparkContext._gateway is None or isinstance(SparkContext._gateway, ClientServer)
 
 
-def thread_like_this(spark: SparkSession | None, work: Callable[[], None], name: str) -> Thread:
-    """A thread, not yet started, that does some work with a copy of the calling thread's context variables.
+def as_in_this_thread(spark: SparkSession | None, work: Callable[[], T]) -> Callable[[], T]:
+    """The work, to be called once in another thread, with a copy of the calling thread's context variables.
 
-    With a session it also has the local properties of the calling thread (job group, job tags, scheduler pool), and this session as its
-    active one. Its thread in the JVM ends with it. Phases are not recorded in it, unless the work records its own: a recording is of one
-    thread.
+    With a session it also finds the local properties of the calling thread (job group, job tags, scheduler pool), and this session as
+    the active one. Phases are not recorded, unless the work records its own: a recording is of one thread.
     """
     context = copy_context()
     if spark is None:
-        return Thread(target=lambda: context.run(unrecorded, work), name=name)
+        return lambda: context.run(unrecorded, work)
     session = spark
 
-    def in_session() -> None:
+    def in_session() -> T:
         with active_session(session):
-            context.run(unrecorded, work)
+            return context.run(unrecorded, work)
 
-    return InheritableThread(in_session, session=spark, name=name)
+    made: Callable[[], T] = inheritable_thread_target(session)(in_session)
+    return made

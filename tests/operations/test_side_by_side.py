@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import lake.operations.side_by_side as operation
 from lake import Lakehouse
 from lake.core.phases import Phases, phase
 from lake.errors import ConfigError, ViewsFailedError
 from lake.operations.side_by_side import Ordered, side_by_side, workers
+from lake.spark.jvm.gateway import jvm_of
 from lake.views import registry
 from lake.views.registry import OpenViews
-from tests.lakes import TestLake, multiset
+from tests.lakes import TestLake, multiset, until
 
 WITHIN = 60
 """Seconds after which something that has to happen has not."""
@@ -177,6 +179,17 @@ def test_workers_have_the_local_properties_of_the_caller_and_end_in_the_jvm(spar
         context.clearJobTags()
         context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
     assert len(names) > 1
+    threads = jvm_of(spark).java.lang.Thread.getAllStackTraces
+    until(lambda: not names & {str(thread.getName()) for thread in threads().keySet().toArray()}, WITHIN)
+
+
+def test_a_thread_that_cannot_be_set_up_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ConnectionError("the JVM is gone")
+
+    monkeypatch.setattr(operation, "as_in_this_thread", lambda *_: broken)
+    with pytest.raises(ConnectionError, match="the JVM is gone"):
+        side_by_side(FLAT, lambda *_: None, 2)
 
 
 QUERIES = {
