@@ -213,7 +213,7 @@ def explain(
     with invocation(context) as invoked:
         opened = invoked.lake()
         explanation = working(f"explaining {view}", lambda: opened.explain(view))
-        console.print_json(explanation.to_json()) if as_json else console.out.print(str(explanation), markup=False)
+        console.print_json(explanation.to_json()) if as_json else console.out().print(str(explanation), markup=False)
         if strict and not explanation.incremental:
             raise typer.Exit(1)
 
@@ -287,7 +287,7 @@ def report(
         names = [view] if view is not None else list(opened.config.views)
         text = working("writing the report", lambda: page(opened, names))
         write_atomically(output, text)
-        console.out.print(f"Wrote {output}: open it in a browser.", markup=False)
+        console.out().print(f"Wrote {output}: open it in a browser.", markup=False)
 
 
 @app.command(epilog="Example: lakejoin snooze F1a2b3c4d --until 2026-12-01 --reason 'the loader is being repaired'")
@@ -303,7 +303,7 @@ def snooze(
         from lake.quality.decisions import snooze_finding
 
         row = snooze_finding(invoked.lake(), finding, time_of(until), reason)
-        console.print_json(row) if as_json else console.out.print(f"{finding} is snoozed until {row['until']}: {reason}", markup=False)
+        console.print_json(row) if as_json else console.out().print(f"{finding} is snoozed until {row['until']}: {reason}", markup=False)
 
 
 @app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json")
@@ -392,8 +392,8 @@ def init(
 
     with invocation(context):
         written = write_config(folder, context.obj.config, force)
-        console.out.print(f"Wrote {context.obj.config} with {len(written)} tables: {', '.join(written)}.", markup=False)
-        console.out.print("Next: define a view in it, then lakejoin refresh VIEW.")
+        console.out().print(f"Wrote {context.obj.config} with {len(written)} tables: {', '.join(written)}.", markup=False)
+        console.out().print("Next: define a view in it, then lakejoin refresh VIEW.")
 
 
 @app.command(epilog="Example: lakejoin doctor")
@@ -407,7 +407,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
             console.print_json([f.to_json() for f in findings])
         else:
             for f in findings:
-                console.out.print(f"{'ok   ' if f.ok else 'WRONG'} {f.what}: {f.found}{'' if f.ok else f'. {f.remedy}'}", markup=False)
+                console.out().print(f"{'ok   ' if f.ok else 'WRONG'} {f.what}: {f.found}{'' if f.ok else f'. {f.remedy}'}", markup=False)
         if not all(f.ok for f in findings):
             raise typer.Exit(1)
 
@@ -429,7 +429,7 @@ def setup(
         for step in with_progress(lambda say: set_up(not no_archive, say)):
             steps.append(step)
             if not as_json:
-                console.out.print(f"{step.step}: {step.state}, {step.detail}", markup=False)
+                console.out().print(f"{step.step}: {step.state}, {step.detail}", markup=False)
         if as_json:
             console.print_json([step.to_json() for step in steps])
 

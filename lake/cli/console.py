@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -24,8 +27,51 @@ if TYPE_CHECKING:  # --help needs none of it
         ViewOutcome,
     )
 
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
-out = Console(highlight=False, soft_wrap=True)
+
+@dataclass(frozen=True)
+class Output:
+    """Where a command prints: its result to `out`, messages to `errors`."""
+
+    out: Console
+    errors: Console
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Within it, a terminal shows that something is going on."""
+        if not self.errors.is_terminal:
+            yield
+            return
+        with self.errors.status(what):
+            yield
+
+
+_STANDARD = Output(Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True))
+_output: ContextVar[Output] = ContextVar("output", default=_STANDARD)
+
+
+def output() -> Output:
+    """Where the command of this thread prints; by default standard output and standard error."""
+    return _output.get()
+
+
+def out() -> Console:
+    return output().out
+
+
+def errors() -> Console:
+    return output().errors
+
+
+@contextmanager
+def printing_to(other: Output) -> Iterator[None]:
+    """Within it, commands of this thread print elsewhere: `lakejoin serve` sends what they print to its client."""
+    token = _output.set(other)
+    try:
+        yield
+    finally:
+        _output.reset(token)
+
+
 _SHOWN = 0.005
 """Seconds; a phase that took less is left out."""
 
@@ -44,13 +90,13 @@ class Steps:
 def print_made(step: BackfillStep, before: str = "") -> None:
     """Print a line for a finished step."""
     if step.result is not None:
-        errors.print(f"{before}{step.result.view} at {step.result.until}: {step.result.mode}, {step.result.seconds:.1f} s", markup=False)
+        errors().print(f"{before}{step.result.view} at {step.result.until}: {step.result.mode}, {step.result.seconds:.1f} s", markup=False)
 
 
 def print_outcome(outcome: ViewOutcome) -> None:
     """Print the error of a view that failed or was skipped."""
     if outcome.state != "done":
-        errors.print(f"lakejoin: {outcome.error}", markup=False)
+        errors().print(f"lakejoin: {outcome.error}", markup=False)
 
 
 def print_run(found: RunResult, as_json: bool) -> None:
@@ -73,17 +119,17 @@ def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any
             [[name, *_path_cells(said)] for name, said in paths.items()],
         )
         for error in (said["error"] for said in paths.values() if said.get("error")):
-            out.print(error, markup=False)
+            out().print(error, markup=False)
     for advice in dict.fromkeys(r.advice for r in rows if r.advice):
-        out.print(f"hint: {advice}", markup=False)
+        out().print(f"hint: {advice}", markup=False)
 
 
 def print_health(found: Mapping[str, Any]) -> None:
     """Print for each checked view (lake.quality.health.Health) whether it is exact, and its open findings."""
     for view, health in found.items():
-        out.print(f"{view}: {health.exact}", markup=False)
+        out().print(f"{view}: {health.exact}", markup=False)
         for finding in health.open:
-            out.print(f"  {finding}; run: {finding.command}", markup=False)
+            out().print(f"  {finding}; run: {finding.command}", markup=False)
 
 
 def print_results(results: Sequence[RefreshResult], as_json: bool) -> None:
@@ -92,7 +138,7 @@ def print_results(results: Sequence[RefreshResult], as_json: bool) -> None:
         return
     for r in results:
         text = f"{r.view}: {r.mode}, +{r.rows_inserted:,} -{r.rows_deleted:,} rows, now at {r.until} ({r.seconds:.1f} s)"
-        out.print(text + (f"; {r.reason}" if r.reason else ""), markup=False)
+        out().print(text + (f"; {r.reason}" if r.reason else ""), markup=False)
         if r.profile is not None:
             print_profile(r.profile)
 
@@ -113,7 +159,7 @@ def print_profile(profile: Profile) -> None:
         if p.seconds >= _SHOWN or p.jobs
     ]
     print_table(["phase", "seconds", "Spark jobs", "tasks", "s in jobs", "CPU s of tasks", "MB read"], rows)
-    out.print(
+    out().print(
         f"Plans took {profile.rules_seconds:.2f} s of it, and compiling {profile.classes} new classes of generated code "
         f"{profile.code_seconds:.2f} s.",
         markup=False,
@@ -145,11 +191,11 @@ def print_differences(found: Sequence[Differences], failed: Mapping[str, Excepti
         print_json(told)
         return told
     for d in found:
-        out.print(f"{d.view}: {d.summary}", markup=False)
+        out().print(f"{d.view}: {d.summary}", markup=False)
         for sample in d:
-            out.print(f"  {sample.weight:+d} {sample.row}", markup=False)
+            out().print(f"  {sample.weight:+d} {sample.row}", markup=False)
     for view, error in failed.items():
-        errors.print(f"{view}: can't be verified: {error}", markup=False)
+        errors().print(f"{view}: can't be verified: {error}", markup=False)
     return told
 
 
@@ -167,11 +213,11 @@ def print_checked(found: Any, as_json: bool) -> None:
     told = {finding.id: event for event, finding in found.reported}
     for finding in found.open:
         said = f"snoozed until {finding.snoozed:%Y-%m-%d %H:%M}" if finding.is_snoozed(found.time) else told.get(finding.id, finding.state)
-        out.print(f"{finding} ({said}); likely: {finding.cause}; run: {finding.command}", markup=False)
+        out().print(f"{finding} ({said}); likely: {finding.cause}; run: {finding.command}", markup=False)
     for event, finding in found.reported:
         if event == "resolved":
-            out.print(f"{finding} (resolved)", markup=False)
-    out.print(f"Data Docs: {found.pages}", markup=False)
+            out().print(f"{finding} (resolved)", markup=False)
+    out().print(f"Data Docs: {found.pages}", markup=False)
 
 
 def print_maintenance(found: Maintenance, as_json: bool) -> None:
@@ -182,20 +228,20 @@ def print_maintenance(found: Maintenance, as_json: bool) -> None:
     rows = [[t.table, f"{t.files_before:,}", f"{t.files_after:,}", f"{t.removed:,}", t.kept] for t in found.tables]
     print_table(["table", "data files before", "after", "old files removed", "not vacuumed, because"], rows)
     for table, error in found.failed.items():
-        errors.print(f"lakejoin: {table} was not maintained: {error}", markup=False)
+        errors().print(f"lakejoin: {table} was not maintained: {error}", markup=False)
     for warning in found.warnings:
-        errors.print(f"warning: {warning}", markup=False)
+        errors().print(f"warning: {warning}", markup=False)
 
 
 def print_json(data: Any) -> None:
-    print(json.dumps(data, default=str, ensure_ascii=False))
+    print(json.dumps(data, default=str, ensure_ascii=False), file=out().file)
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
     table = Table(*columns, header_style="bold")
     for row in rows:
         table.add_row(*row)
-    (out if out.is_terminal else Console(width=200, highlight=False)).print(table, markup=False)
+    (out() if out().is_terminal else Console(width=200, highlight=False, file=out().file)).print(table, markup=False)
 
 
 def _path_cells(said: dict[str, Any]) -> list[str]:

@@ -97,12 +97,12 @@ def invocation(context: typer.Context) -> Iterator[Invocation]:
         raise _ended(invoked, error) from error
     except typer.BadParameter as error:
         if context.obj.run is not None:  # the scheduler searches the output for a line of this form
-            console.errors.print(f"lakejoin: {error.message}", markup=False)
+            console.errors().print(f"lakejoin: {error.message}", markup=False)
         raise
     except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt as error:
-        console.errors.print("lakejoin: interrupted; what was published stays as it was.", markup=False)
+        console.errors().print("lakejoin: interrupted; what was published stays as it was.", markup=False)
         raise typer.Exit(130) from error
     except Exception as error:
         raise _unexpected(invoked, error) from error
@@ -112,7 +112,7 @@ def _ended(invoked: Invocation, error: LakeError) -> typer.Exit:
     """Show an error, store it for the scheduler, and return the exit."""
     if invoked.debug:
         traceback.print_exception(error)
-    console.errors.print(f"lakejoin: {error}", markup=False)
+    console.errors().print(f"lakejoin: {error}", markup=False)
     invoked.store_error(error)
     return typer.Exit(error.exit_code)
 
@@ -128,23 +128,21 @@ def _unexpected(invoked: Invocation, error: Exception) -> typer.Exit:
     if invoked.debug:
         raise error
     text = str(error).strip().partition("\n")[0]
-    console.errors.print(f"lakejoin: {type(error).__name__}: {text} (lakejoin --debug VERB shows the stack trace)", markup=False)
+    console.errors().print(f"lakejoin: {type(error).__name__}: {text} (lakejoin --debug VERB shows the stack trace)", markup=False)
     invoked.store_error(error)
     return typer.Exit(_UNEXPECTED)
 
 
 def working(what: str, work: Callable[[], Any]) -> Any:
     """Call `work`; in a terminal, show meanwhile that something is going on."""
-    if not console.errors.is_terminal:
-        return work()
-    with console.errors.status(what):
+    with console.output().working(what):
         return work()
 
 
 def with_progress(steps: Callable[[Callable[[str], None]], Iterator[Any]]) -> Iterator[Any]:
     """The results of steps that report their progress: in a terminal as one line that changes, else each line once."""
-    if console.errors.is_terminal:
-        with console.errors.status("setting up") as status:
+    if console.errors().is_terminal:
+        with console.errors().status("setting up") as status:
             yield from steps(status.update)
         return
     said = set[str]()
@@ -153,7 +151,7 @@ def with_progress(steps: Callable[[Callable[[str], None]], Iterator[Any]]) -> It
         what = text.partition(":")[0]
         if what not in said:
             said.add(what)
-            console.errors.print(what, markup=False)
+            console.errors().print(what, markup=False)
 
     yield from steps(say)
 
