@@ -16,8 +16,9 @@ import typer
 from lake import __version__
 from lake.cli import console
 from lake.cli.arguments import BackfillMode, Kind, moment, step_of, time_of, until_of, versions
-from lake.cli.context import GlobalOptions, invocation, with_progress, working, write_atomically
+from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
+from lake.cli.remote import in_server, wrote_report
 from lake.errors import LakeError, SourceError
 
 app = typer.Typer(
@@ -62,13 +63,22 @@ def _options(
     run: Annotated[str | None, typer.Option("--run", help="The name of a scheduled run: the result is stored under this name.")] = None,
     log_format: Annotated[str, typer.Option("--log-format", help="The format of logs on standard error: none, text or json.")] = "none",
     debug: Annotated[bool, typer.Option("--debug", help="Also print the stack trace of an error.")] = False,
+    server: Annotated[
+        str,
+        typer.Option(
+            "--server",
+            envvar="LAKEJOIN_SERVER",
+            help="auto: use the running `lakejoin serve` of this configuration, if there is one; off: do not; or its address (https://...).",
+        ),
+    ] = "auto",
     version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")] = False,
 ) -> None:
-    context.obj = GlobalOptions(config, env, run, debug)
+    context.obj = GlobalOptions(config, env, run, debug, server, log_format)
     set_up_logs(log_format, uuid.uuid4().hex[:12])
 
 
 @app.command(epilog="Examples: lakejoin refresh q20 | lakejoin refresh q20 --until bid=57 | lakejoin refresh q20 --step 6h")
+@in_server
 def refresh(
     context: typer.Context,
     views: Annotated[list[str] | None, typer.Argument(help="The names of views. If one fails, the views that read it are skipped.")] = None,
@@ -119,6 +129,7 @@ def refresh(
 
 
 @app.command(epilog="Example: lakejoin rebuild q20")
+@in_server
 def rebuild(
     context: typer.Context,
     view: View,
@@ -135,6 +146,7 @@ def rebuild(
 @app.command(
     epilog="Examples: lakejoin backfill q20 --since bid=10 --until bid=40 --step 5 | lakejoin backfill q20 --since 2026-01-01 --dry-run"
 )
+@in_server
 def backfill(
     context: typer.Context,
     view: View,
@@ -180,6 +192,7 @@ def backfill(
 
 
 @app.command(epilog="Examples: lakejoin show q20 --limit 5 | lakejoin show q20 --at bid=57 | lakejoin show q20 --json")
+@in_server
 def show(
     context: typer.Context,
     view: View,
@@ -203,6 +216,7 @@ def show(
 
 
 @app.command(epilog="Examples: lakejoin explain q20 | lakejoin explain q20 --strict")
+@in_server
 def explain(
     context: typer.Context,
     view: View,
@@ -219,6 +233,7 @@ def explain(
 
 
 @app.command(epilog="Examples: lakejoin verify q20 | lakejoin verify --all --json")
+@in_server
 def verify(context: typer.Context, view: OptionalView = None, all_views: All = False, as_json: Json = False) -> None:
     """Compare a view with its query, run from scratch by plain Spark at the view's snapshot.
 
@@ -242,6 +257,7 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
 
 
 @app.command(epilog="Examples: lakejoin check q20 | lakejoin check --all --json")
+@in_server
 def check(
     context: typer.Context,
     view: OptionalView = None,
@@ -274,10 +290,11 @@ def check(
 
 
 @app.command(epilog="Examples: lakejoin report -o report.html | lakejoin report q20 -o q20.html")
+@in_server
 def report(
     context: typer.Context,
     view: OptionalView = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; - for standard output.")] = Path("report.html"),
 ) -> None:
     """Write a report of the results of checks and refreshes of each view: one HTML file, which needs no network."""
     with invocation(context) as invoked:
@@ -286,11 +303,14 @@ def report(
         opened = invoked.lake()
         names = [view] if view is not None else list(opened.config.views)
         text = working("writing the report", lambda: page(opened, names))
-        write_atomically(output, text)
-        console.out().print(f"Wrote {output}: open it in a browser.", markup=False)
+        if output == Path("-"):
+            print(text, file=console.out().file)
+        else:
+            wrote_report(output, text)
 
 
 @app.command(epilog="Example: lakejoin snooze F1a2b3c4d --until 2026-12-01 --reason 'the loader is being repaired'")
+@in_server
 def snooze(
     context: typer.Context,
     finding: Annotated[str, typer.Argument(help="The identifier of the finding, as lakejoin check prints it.")],
@@ -307,6 +327,7 @@ def snooze(
 
 
 @app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json")
+@in_server
 def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
     """Print for each view and source: processed and newest version, lag, and how long the unread changes stay readable."""
     with invocation(context) as invoked:
@@ -323,6 +344,22 @@ def status(context: typer.Context, view: OptionalView = None, as_json: Json = Fa
             return
         console.print_status(rows, paths)
         console.print_health(checked)
+
+
+@app.command(epilog="Examples: lakejoin history q20 | lakejoin history q20 --limit 100 --json")
+@in_server
+def history(
+    context: typer.Context,
+    view: View,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The number of versions to print, newest first.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Print the published versions of a view, newest first: when, how many rows changed, and from which versions of its sources."""
+    with invocation(context) as invoked:
+        opened = invoked.lake()
+        opened.config.view(view)
+        found = working("reading the log", lambda: list(opened.history(view)))[: -limit - 1 : -1]
+        console.print_history(found, as_json)
 
 
 @app.command(epilog="Examples: lakejoin realtime q20 | lakejoin realtime --all --metrics-port 9090 | lakejoin realtime q20 --available-now")
@@ -342,17 +379,18 @@ def realtime(
         typer.Option("--metrics-address", help="The address on which metrics are served. The default is reachable from this machine only."),
     ] = "127.0.0.1",
     rendered: Annotated[
-        Kind | None, typer.Option("--render", help="Print a systemd unit or a Kubernetes manifest that keeps the path running.")
+        Kind | None,
+        typer.Option("--render", help="Print a systemd unit, Kubernetes manifest or Compose file that keeps the path running."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each batch.")] = False,
 ) -> None:
     """Keep the real-time table of a view up to date within seconds. SIGTERM or Ctrl-C stops it after the current batch."""
     with invocation(context) as invoked:
         if rendered is not None:
-            from lake.cli.render import render
+            from lake.cli.render import realtime_service, render
 
             named = None if all_views else _required(view)
-            print(render(rendered, context.obj.config, context.obj.env, named, metrics_port))
+            print(render(rendered, context.obj.config, realtime_service(context.obj.config, context.obj.env, named, metrics_port)))
             return
         from lake.cli import realtime
 
@@ -364,6 +402,7 @@ def realtime(
 
 
 @app.command(epilog="Examples: lakejoin maintain --all | lakejoin maintain q20 --dry-run")
+@in_server
 def maintain(
     context: typer.Context,
     view: OptionalView = None,
@@ -379,6 +418,78 @@ def maintain(
         console.print_maintenance(found, as_json)
         if found.failed:
             raise typer.Exit(SourceError.exit_code)
+
+
+@app.command(epilog="Examples: lakejoin serve | lakejoin serve --background | lakejoin serve --status | lakejoin serve --stop")
+def serve(
+    context: typer.Context,
+    background: Annotated[bool, typer.Option("--background", help="Start the server in the background, and wait for it.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="End the running server; its requests may finish within --drain.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Print what the running server does. Exit code 1: there is none.")] = False,
+    listen: Annotated[
+        str | None, typer.Option("--listen", help="Also listen on HOST:PORT (port 0: a free one); this needs a token.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="The file with the token of --listen. Default: the variable LAKEJOIN_TOKEN.")
+    ] = None,
+    read_only_token_file: Annotated[
+        Path | None,
+        typer.Option("--read-only-token-file", help="A file with a token for reading only. Default: LAKEJOIN_READ_ONLY_TOKEN, if set."),
+    ] = None,
+    host_name: Annotated[
+        list[str] | None, typer.Option("--host-name", help="A name by which clients of --listen call this server. Repeatable.")
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option("--tls-certificate", help="The certificate of --listen with its chain (PEM).")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="The key of the certificate (PEM).")] = None,
+    parallel: Annotated[
+        int | None, typer.Option("--parallel", min=1, help="How many requests run at once. Default: the number of cores.")
+    ] = None,
+    queue: Annotated[int, typer.Option("--queue", min=1, help="How many requests may wait; further ones are refused.")] = 100,
+    timeout_minutes: Annotated[
+        float | None, typer.Option("--timeout-minutes", min=0.01, help="Cancel a request that runs longer. Default: no limit.")
+    ] = None,
+    idle_minutes: Annotated[
+        float | None,
+        typer.Option("--idle-minutes", min=0, help="End after so long without requests; 0: never. Default: 180 in the background, else 0."),
+    ] = None,
+    drain: Annotated[float, typer.Option("--drain", min=0, help="Seconds in which running requests may finish at the end.")] = 60.0,
+    rendered: Annotated[
+        Kind | None,
+        typer.Option("--render", help="Print a systemd unit, Kubernetes manifest or Compose file that keeps the server running."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Keep Spark running for this configuration, so that commands take no time to start it. They find the server by themselves.
+
+    The server listens on a Unix socket that only this user can open, and answers the same verbs over HTTP.
+    """
+    with invocation(context):
+        if background + stop + status + (rendered is not None) > 1:
+            raise typer.BadParameter("--background, --stop, --status and --render exclude each other")
+        if rendered is not None:
+            from lake.cli.render import SERVER_PORT, render, server_service
+
+            print(render(rendered, context.obj.config, server_service(context.obj.config, context.obj.env, SERVER_PORT)))
+            return
+        from lake.cli import serve as serving
+
+        if stop:
+            serving.stop(context.obj)
+            return
+        if status:
+            code = serving.show_status(context.obj, as_json)
+        else:
+            names, tls = tuple(host_name or ()), (tls_certificate, tls_key)
+            tokens = (token_file, read_only_token_file)
+            options = serving.Options(listen, *tokens, names, *tls, parallel, queue, timeout_minutes, idle_minutes, drain)
+            if background:
+                serving.start_in_background(context.obj, options, as_json)
+                return
+            code = serving.serve(context.obj, options)
+        if code:
+            raise typer.Exit(code)
 
 
 @app.command(epilog="Example: lakejoin init ./lakehouse")

@@ -17,10 +17,11 @@ class BackfillMode(StrEnum):
 
 
 class Kind(StrEnum):
-    """What to render for keeping a real-time path running."""
+    """What to render for keeping a command running."""
 
     systemd = "systemd"
     kubernetes = "kubernetes"
+    compose = "compose"
 
 
 def until_of(values: list[str] | None) -> dict[str, int] | str | None:

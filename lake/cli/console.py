@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # --help needs none of it
         SourceStatus,
         ViewOutcome,
     )
+    from lake.views.table import Publication
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,24 @@ def print_maintenance(found: Maintenance, as_json: bool) -> None:
         errors().print(f"lakejoin: {table} was not maintained: {error}", markup=False)
     for warning in found.warnings:
         errors().print(f"warning: {warning}", markup=False)
+
+
+def print_history(found: Sequence[Publication], as_json: bool) -> None:
+    """Print a row for each published version of a view."""
+    if as_json:
+        print_json([version.to_json() for version in found])
+        return
+    rows = [
+        [
+            str(version.version),
+            datetime.fromtimestamp(version.committed, UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            f"+{version.rows_inserted:,} -{version.rows_deleted:,}",
+            str(version.stamp.snapshot),
+            _dash(f"{version.seconds:.1f}" if version.seconds is not None else None),
+        ]
+        for version in found
+    ]
+    print_table(["version", "published (UTC)", "rows", "from", "seconds"], rows)
 
 
 def print_json(data: Any) -> None:

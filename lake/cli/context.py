@@ -7,6 +7,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,12 +25,31 @@ _UNEXPECTED = 1
 
 @dataclass(frozen=True)
 class GlobalOptions:
-    """The options before the command's name. `run`: the name of a scheduled run; `debug`: print stack traces."""
+    """The options before the command's name. `run`: the name of a scheduled run; `debug`: print stack traces; `server`: which server runs
+    the command (lake/cli/remote.py); `log_format`: of logs on standard error."""
 
     config: Path
     env: str | None
     run: str | None
     debug: bool = False
+    server: str = "off"
+    log_format: str = "none"
+
+
+Opener = Callable[[GlobalOptions, bool], Any]
+"""(options, strict) → the lakehouse of a command."""
+
+
+def _open(settings: GlobalOptions, strict: bool) -> Any:
+    from lake.config.loader import load, load_each
+    from lake.opening import opened
+
+    file, env = settings.config, settings.env
+    return opened(load(file, env) if strict or settings.run is None else load_each(file, env)[0])
+
+
+opener: ContextVar[Opener] = ContextVar("opener", default=_open)
+"""What opens the lakehouse of a command of this thread: `lakejoin serve` has an open one."""
 
 
 class Invocation:
@@ -47,14 +67,11 @@ class Invocation:
     def lake(self, strict: bool = True) -> Any:
         """The lakehouse of the configuration. Only commands that need it load Spark. If not `strict`, a scheduled run ignores views
         with an invalid configuration."""
-        from lake.config.loader import load, load_each
-        from lake.opening import opened
         from lake.spark.session import silence_pyspark_errors
 
         silence_pyspark_errors()
         if self._lake is None:
-            file, env = self._settings.config, self._settings.env
-            self._lake = opened(load(file, env) if strict or self._settings.run is None else load_each(file, env)[0])
+            self._lake = opener.get()(self._settings, strict)
         return self._lake
 
     @cached_property
@@ -111,7 +128,7 @@ def invocation(context: typer.Context) -> Iterator[Invocation]:
 def _ended(invoked: Invocation, error: LakeError) -> typer.Exit:
     """Show an error, store it for the scheduler, and return the exit."""
     if invoked.debug:
-        traceback.print_exception(error)
+        traceback.print_exception(error, file=console.errors().file)
     console.errors().print(f"lakejoin: {error}", markup=False)
     invoked.store_error(error)
     return typer.Exit(error.exit_code)

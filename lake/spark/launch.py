@@ -77,3 +77,9 @@ def _ended(lines: list[str]) -> str:
     said = next((line for line in lines if line and "could not create the java virtual machine" not in line.lower()), "")
     shown = f": {said}" if said else " (its own message is above)"
     return f'Java ended while Spark started{shown}. Correct the settings under `spark:`, or Java; "lakejoin doctor" examines it.'
+
+
+def has_ended() -> bool:
+    """Whether the JVM that this process has started has ended."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None

@@ -105,3 +105,9 @@ def stage_of(store: Java, number: int) -> Java | None:
         if "NoSuchElementException" not in java_class(error):
             raise
         return None
+
+
+def heap_bytes(spark: SparkSession) -> int:
+    """The used bytes of the driver's heap."""
+    runtime = jvm_of(spark).java.lang.Runtime.getRuntime()
+    return int(runtime.totalMemory() - runtime.freeMemory())

@@ -42,6 +42,7 @@ _GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher
 # Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
 _DEFAULTS = {
     "spark.app.name": "lakejoin",
+    "spark.scheduler.mode": "FAIR",  # requests of a server share the cores (job_groups.py); for one thread it is the same as FIFO
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -115,6 +116,17 @@ class Publication:
     def seconds(self) -> float | None:
         """How long the refresh took, where that is known."""
         return self.committed - self.stamp.started if self.stamp.started is not None else None
+
+    def to_json(self) -> dict[str, Any]:
+        """`snapshot`: the version of each source that the rows were computed from."""
+        return {
+            "version": self.version,
+            "published": datetime.fromtimestamp(self.committed, UTC).isoformat(),
+            "rows_inserted": self.rows_inserted,
+            "rows_deleted": self.rows_deleted,
+            "snapshot": dict(self.stamp.snapshot),
+            "seconds": None if self.seconds is None else round(self.seconds, 3),
+        }
 
 
 def publications(spark: SparkSession, table: Table) -> Iterator[Publication]:

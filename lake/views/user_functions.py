@@ -97,3 +97,13 @@ def _importable(directory: Path) -> Iterator[None]:
                 own = name.split(".")[0] not in before and not name.startswith(_PREFIX)
                 if own and file is not None and _beside(Path(file), directory):
                     del sys.modules[name]
+
+
+def forget_functions(config: Config) -> None:
+    """Forget the loaded modules of the configuration's folder, so that functions are loaded again with all that they import."""
+    with _importing:
+        directory = config.directory.resolve()
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if name.startswith(_PREFIX) and file is not None and _beside(Path(file), directory):
+                del sys.modules[name]

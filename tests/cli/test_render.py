@@ -77,6 +77,45 @@ def test_the_manifest_runs_one_at_a_time_and_names_what_it_needs(rendered: Any) 
     assert "/secret" not in text
 
 
+def test_the_compose_file_limits_the_container_and_names_what_it_needs(rendered: Any, tmp_path: Path) -> None:
+    text = rendered("compose", "v", "--metrics-port", "9090").stdout
+    (container,) = yaml.safe_load(text)["services"].values()
+    assert container["command"][:3] == ["lakejoin", "--config", "/etc/lakejoin/lakejoin.yml"]
+    assert container["environment"]["PLACE"] is None  # as in the shell of compose
+    assert (container["read_only"], container["cap_drop"], container["ports"]) == (True, ["ALL"], ["127.0.0.1:9090:9090"])
+    assert container["volumes"][0]["source"] == str(tmp_path / "lakejoin.yml")
+    assert "/secret" not in text
+
+
+@pytest.mark.parametrize("kind", ["systemd", "kubernetes", "compose"])
+def test_a_server_is_rendered_with_a_token_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setenv("PLACE", "/secret")
+    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump({**CONFIG, "environments": {"prod": {"root": "/prod"}}}))
+    options = ["--config", str(tmp_path / "lakejoin.yml"), "--env", "prod", "serve", "--render", kind]
+    found = CliRunner().invoke(app, options)
+    assert found.exit_code == 0, found.output
+    text = found.stdout
+    assert "/secret" not in text
+    if kind == "systemd":
+        (start,) = [line.removeprefix("ExecStart=") for line in text.splitlines() if line.startswith("ExecStart=")]
+        assert words_of(start)[3:] == ["--config", str(tmp_path / "lakejoin.yml"), "--env", "prod", "serve", "--drain", "60"]
+        assert "RuntimeDirectoryMode=0700" in text
+        assert "LAKEJOIN_TOKEN" not in text
+        return
+    assert "LAKEJOIN_TOKEN" in text
+    documents = list(yaml.safe_load_all(text))
+    if kind == "compose":
+        command = documents[0]["services"]["lakejoin-server"]["command"]
+    else:
+        (container,) = documents[0]["spec"]["template"]["spec"]["containers"]
+        command = container["command"]
+        assert documents[1]["kind"] == "Service"
+        assert documents[1]["spec"]["selector"] == documents[0]["spec"]["selector"]["matchLabels"]
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+        assert container["readinessProbe"]["httpGet"]["httpHeaders"] == [{"name": "Host", "value": documents[1]["metadata"]["name"]}]
+    assert command[-4:] == ["--listen", "0.0.0.0:8471", "--host-name", "lakejoin-server"]
+
+
 def test_a_configuration_without_a_real_time_view_is_refused(rendered: Any) -> None:
     found = rendered("systemd", "--all", views={"v": {"query": "SELECT 1 FROM a"}})
     assert (found.exit_code, "No view of the configuration" in found.stderr) == (2, True)

@@ -1,0 +1,122 @@
+"""Lets a running `lakejoin serve` carry out a command: its output, progress and exit code are those of the command here.
+
+`--server auto` (the default) uses the server of the same configuration, if one runs that would do the same as this command; `off` uses
+none; an address names one.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from contextvars import ContextVar
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import typer
+
+from lake.cli import console
+from lake.cli.context import GlobalOptions, invocation, write_atomically
+from lake.server.client import Client, NotUsableError, local, remote
+from lake.server.places import place_of
+
+P = ParamSpec("P")
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit: the command then has a Spark application of its own."""
+
+
+Taken = list[tuple[str, dict[str, Any]]]
+taking: ContextVar[Taken | None] = ContextVar("taking", default=None)
+"""Takes commands and their options instead of running them, if it is set (lake/cli/served.py)."""
+
+
+def in_server(command: Callable[..., None]) -> Callable[..., None]:
+    """A command (its first parameter is the context) that a running server carries out, if there is one."""
+
+    @wraps(command)
+    def either(context: typer.Context, **options: Any) -> None:
+        if (taken := taking.get()) is not None:
+            taken.append((command.__name__, options))
+            return
+        with invocation(context):
+            client = _server(context.obj)
+            if client is not None:
+                try:
+                    _carried_out(client, command.__name__, context.obj, options)
+                    return
+                except NotUsableError as reason:
+                    console.errors().print(f"lakejoin: without the running server: {reason}", markup=False)
+        command(context, **options)
+
+    return either
+
+
+def _server(settings: GlobalOptions) -> Client | None:
+    """The server that is to carry out a command; None if there is none."""
+    if settings.server == "off" or (settings.server == "auto" and _SUBMITTED in os.environ):
+        return None
+    if settings.server != "auto":
+        return remote(settings.server, os.environ.get("LAKEJOIN_TOKEN"))
+    try:
+        return local(place_of(settings.config, settings.env))
+    except NotUsableError as reason:
+        console.errors().print(f"lakejoin: without the running server: {reason}", markup=False)
+        return None
+
+
+def _carried_out(client: Client, verb: str, settings: GlobalOptions, options: Mapping[str, Any]) -> None:
+    """Print what the server's command prints, and end as it ends."""
+    file = options.get("output")
+    sent = {**options, "output": "-"} if file is not None else dict(options)
+    name, printed = uuid.uuid4().hex, list[str]()
+    about = {
+        "debug": settings.debug,
+        "log_format": settings.log_format,
+        "width": console.out().width,
+        "color": console.out().color_system if console.out().is_terminal else None,
+        "terminal": console.out().is_terminal,
+    }
+    try:
+        end = _shown(client.call(verb, sent, about, settings.run, name), printed if file not in (None, Path("-")) else None)
+    except KeyboardInterrupt:
+        client.cancel(name)
+        raise
+    if "usage" in end:
+        raise typer.BadParameter(end["usage"])
+    if end["exit_code"]:
+        raise typer.Exit(end["exit_code"])
+    if printed:
+        assert isinstance(file, Path)
+        wrote_report(file, "".join(printed))
+
+
+def wrote_report(file: Path, text: str) -> None:
+    """Write a report, and say so."""
+    write_atomically(file, text)
+    console.out().print(f"Wrote {file}: open it in a browser.", markup=False)
+
+
+def _shown(events: Iterable[dict[str, Any]], kept: list[str] | None) -> dict[str, Any]:
+    """Print events as they come; returns the last. `kept`: takes the result instead of standard output."""
+    end: dict[str, Any] = {}
+    with ExitStack() as status:
+        for event in events:
+            if event.get("status") is not None or "exit_code" in event:
+                status.close()
+            if event.get("status"):
+                status.enter_context(console.output().working(event["status"]))
+            if "err" in event:
+                _write(console.errors(), event["err"])
+            if "out" in event and kept is not None:
+                kept.append(event["out"])
+            elif "out" in event:
+                _write(console.out(), event["out"])
+            end = event
+    return end
+
+
+def _write(to: Any, text: str) -> None:
+    to.file.write(text)
+    to.file.flush()

@@ -1,0 +1,150 @@
+"""`lakejoin serve`: puts the server together from the command's options, and prints what it says."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lake.cli import console
+from lake.cli.context import GlobalOptions
+from lake.cli.served import Commands, Refreshes, parsed, verbs
+from lake.errors import ConfigError
+from lake.server.background import Background
+from lake.server.engine import Engine
+from lake.server.http import Service
+from lake.server.lags import Lags
+from lake.server.listening import Address, Tls, token_of
+from lake.server.metrics import ServerMetrics
+from lake.server.page import Page
+from lake.server.places import place_of
+from lake.server.process import Life, ServerProcess, description
+from lake.server.queue import Limits, Queue
+from lake.spark.job_groups import cancel_group
+from lake.spark.profile import heap_bytes
+
+IDLE_IN_BACKGROUND = 180.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command. `idle_minutes`: None for the default, 0 for never; `timeout_minutes`: None without limit."""
+
+    listen: str | None
+    token_file: Path | None
+    read_only_token_file: Path | None
+    host_names: Sequence[str]
+    tls_certificate: Path | None
+    tls_key: Path | None
+    parallel: int | None
+    waiting: int
+    timeout_minutes: float | None
+    idle_minutes: float | None
+    drain: float
+
+    def address(self) -> Address | None:
+        """Where to listen besides the socket. Raises ConfigError."""
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ConfigError("--tls-certificate and --tls-key belong together: give both, or neither.")
+        tls = Tls(self.tls_certificate, self.tls_key) if self.tls_certificate and self.tls_key else None
+        token = token_of(self.token_file, "LAKEJOIN_TOKEN")
+        read_only = token_of(self.read_only_token_file, "LAKEJOIN_READ_ONLY_TOKEN")
+        if self.listen is None:
+            if tls is not None or self.host_names or self.token_file or self.read_only_token_file:
+                raise ConfigError("Tokens, host names and TLS are for --listen HOST:PORT, which is not given.")
+            return None
+        return Address.parsed(self.listen, token, read_only, tuple(self.host_names), tls)
+
+    def arguments(self) -> list[str]:
+        """The same options as words of a command, with absolute paths."""
+        files = (
+            ("--token-file", self.token_file),
+            ("--read-only-token-file", self.read_only_token_file),
+            ("--tls-certificate", self.tls_certificate),
+            ("--tls-key", self.tls_key),
+        )
+        values = (
+            ("--listen", self.listen),
+            *((name, file.resolve() if file is not None else None) for name, file in files),
+            *(("--host-name", name) for name in self.host_names),
+            ("--parallel", self.parallel),
+            ("--queue", self.waiting),
+            ("--timeout-minutes", self.timeout_minutes),
+            ("--idle-minutes", IDLE_IN_BACKGROUND if self.idle_minutes is None else self.idle_minutes),
+            ("--drain", self.drain),
+        )
+        return [f"{name}={value}" for name, value in values if value is not None]
+
+
+def serve(settings: GlobalOptions, options: Options) -> int:
+    """Serve until the process is ended; returns the exit code. Raises LakeError if the server can't start."""
+    engine = Engine(settings.config.resolve(), settings.env)
+    address, place = options.address(), place_of(settings.config, settings.env)
+    logging.getLogger("lakejoin").setLevel(logging.INFO)
+    logging.getLogger("lakejoin").addHandler(Refreshes())
+    served = verbs()
+    metrics = ServerMetrics(lambda: heap_bytes(engine.spark))
+    limits = Limits(
+        options.parallel or os.cpu_count() or 2, options.waiting, options.timeout_minutes * 60 if options.timeout_minutes else None
+    )
+    commands = Commands(engine, {verb.name: verb for verb in served})
+    queue = Queue(commands.run, lambda request: cancel_group(engine.spark, request.id), limits, metrics.count)
+    lags = Lags(lambda: engine.lake(False).status(), lambda: queue.ready)
+    metrics.watch(queue, lags)
+    page = Page(queue, lambda: list(engine.config().views), lags, str(engine.file))
+    said = description(str(engine.file), settings.env, engine.salt)
+
+    def about() -> dict[str, Any]:
+        now = {"ready": queue.ready, "running": queue.running, "waiting": queue.waiting, "idle_seconds": round(queue.idle_for(), 1)}
+        own = {name: value for name, value in process.description.to_json().items() if name != "salt"}
+        return own | now | {"parallel": limits.parallel, "drain_seconds": options.drain, "socket": str(place.socket)}
+
+    service = Service(served, parsed, queue, page, about, engine.refuse_other_process, metrics.text)
+    life = Life(options.idle_minutes * 60 if options.idle_minutes else None, options.drain)
+    process = ServerProcess(place, service, said, engine.start, _say, life, address)
+    code = process.run()
+    if queue.running:  # a request that can't be cancelled must not keep the process
+        os._exit(code)
+    return code
+
+
+def start_in_background(settings: GlobalOptions, options: Options, as_json: bool) -> None:
+    """Start a server of its own session, and say where it is. Raises LakeError if it does not start."""
+    options.address()
+    words = ["--config", str(settings.config.resolve()), *(["--env", settings.env] if settings.env is not None else []), "serve"]
+    place = place_of(settings.config, settings.env)
+    with console.output().working("starting Spark"):
+        found = Background(place).start([*words, *options.arguments()])
+    if as_json:
+        console.print_json(found)
+        return
+    url = f" and {found['url']}" if found["url"] else ""
+    console.out().print(f"The server runs (process {found['pid']}) at {found['socket']}{url}. Its log: {place.log}", markup=False)
+
+
+def stop(settings: GlobalOptions) -> None:
+    """End the running server, and say so."""
+    with console.output().working("ending"):
+        ended = Background(place_of(settings.config, settings.env)).stop()
+    console.out().print("The server has ended." if ended else "No server of this configuration runs.", markup=False)
+
+
+def show_status(settings: GlobalOptions, as_json: bool) -> int:
+    """Print what the running server is and does; returns the exit code: 1 if there is none."""
+    found = Background(place_of(settings.config, settings.env)).about()
+    if as_json:
+        console.print_json(found)
+    elif found is None:
+        console.out().print("No server of this configuration runs.", markup=False)
+    else:
+        doing = f"{found['running']} running, {found['waiting']} waiting" if found["ready"] else "starting or ending"
+        url = f" and {found['url']}" if found["url"] else ""
+        console.out().print(f"process {found['pid']}, lakejoin {found['version']}, at {found['socket']}{url}: {doing}", markup=False)
+    return 0 if found is not None else 1
+
+
+def _say(text: str) -> None:
+    console.errors().print(text, markup=False)

@@ -1,0 +1,200 @@
+"""Runs commands inside `lakejoin serve`: with the server's open lakehouse, and their output as events of the request."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import logging
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import typer
+from rich.console import Console
+
+from lake.cli import app as commands
+from lake.cli import console
+from lake.cli.context import GlobalOptions, opener
+from lake.cli.logs import Lines
+from lake.cli.remote import Taken, taking
+from lake.server.engine import Engine
+from lake.server.request import Request
+from lake.server.verbs import UsageError, Verb
+from lake.spark.failures import is_transient
+from lake.spark.job_groups import job_group
+
+_READ = (commands.show, commands.explain, commands.verify, commands.status, commands.history, commands.report)
+_WRITE = (commands.refresh, commands.rebuild, commands.backfill, commands.check, commands.snooze, commands.maintain)
+_PLAIN_WIDTH = 200
+
+_request: ContextVar[Request | None] = ContextVar("request", default=None)
+"""The request that this thread carries out."""
+
+
+def verbs() -> tuple[Verb, ...]:
+    """The commands that a server carries out."""
+    return tuple(Verb.of(inspect.unwrap(command), command in _WRITE) for command in (*_READ, *_WRITE))
+
+
+def parsed(words: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+    """The verb and the options of a command, read as the command line reads them. Raises UsageError."""
+    names = [command.__name__ for command in (*_READ, *_WRITE)]
+    if words[0] not in names:
+        raise UsageError(f"The server does not run {words[0]!r}. The first word is one of: {', '.join(sorted(names))}.")
+    found: Taken = []
+    token = taking.set(found)
+    try:
+        commands.app(list(words), prog_name="lakejoin", standalone_mode=False)
+    except Exception as error:  # of Typer, which does not say which
+        message = getattr(error, "format_message", None)
+        raise UsageError(message() if message is not None else str(error)) from error
+    finally:
+        taking.reset(token)
+    if not found:
+        raise UsageError(f"{' '.join(words)!r} asks for nothing.")
+    return found[0]
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    """What commands use of typer.Context."""
+
+    obj: GlobalOptions
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Carries out requests, with the lakehouse of an engine."""
+
+    engine: Engine
+    verbs: Mapping[str, Verb]
+
+    def run(self, request: Request) -> int:
+        """Carry out a request in this thread; returns the exit code of its command."""
+        call, client = request.call, request.call.client
+        settings = GlobalOptions(self.engine.file, self.engine.env, call.run, bool(client.get("debug")))
+        options = {**call.options, **({"output": Path("-")} if "output" in call.options else {})}  # files are the client's
+        logs = _logs(request, str(client.get("log_format", "none")))
+        jobs = job_group(self.engine.spark, request.id, f"lakejoin {call.verb}")
+        with _as_current(request), console.printing_to(_output(request)), _opened_by(self.engine), logs, jobs:
+            try:
+                self.verbs[call.verb].command(CommandContext(settings), **options)
+            except typer.Exit as exited:
+                if isinstance(exited.__cause__, Exception):
+                    request.error, request.again = type(exited.__cause__).__name__, is_transient(exited.__cause__)
+                return int(exited.exit_code)
+            except typer.BadParameter as wrong:
+                request.usage, request.error = str(wrong.message), "BadParameter"
+                return 2
+            except Exception as error:  # only with --debug: else the command has printed it
+                traceback.print_exception(error, file=console.errors().file)
+                request.error, request.again = type(error).__name__, is_transient(error)
+                return 1
+        return 0
+
+
+@contextmanager
+def _as_current(request: Request) -> Iterator[None]:
+    token = _request.set(request)
+    try:
+        yield
+    finally:
+        _request.reset(token)
+
+
+@contextmanager
+def _opened_by(engine: Engine) -> Iterator[None]:
+    """Within it, commands of this thread use the lakehouse of the engine."""
+    token = opener.set(lambda settings, strict: engine.lake(strict or settings.run is None))
+    try:
+        yield
+    finally:
+        opener.reset(token)
+
+
+class _Sent(io.TextIOBase):
+    """A file whose text becomes events of a request."""
+
+    def __init__(self, request: Request, kind: Literal["out", "err"]) -> None:
+        self._request, self._kind = request, kind
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if text and not (self._request.cancelled and self._kind == "err"):  # what fails because it is cancelled is no news
+            self._request.emit({self._kind: text})
+        return len(text)
+
+
+@dataclass(frozen=True)
+class _Streamed(console.Output):
+    """An output that also sends what a command is doing."""
+
+    request: Request
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        self.request.emit({"status": what})
+        try:
+            yield
+        finally:
+            self.request.emit({"status": ""})
+
+
+def _output(request: Request) -> console.Output:
+    """The output of a request, for the terminal of its client."""
+    client = request.call.client
+    width, color, terminal = client.get("width"), client.get("color"), bool(client.get("terminal"))
+
+    def console_of(kind: Literal["out", "err"]) -> Console:
+        return Console(
+            file=_Sent(request, kind),  # type: ignore[arg-type]  # rich only writes and flushes
+            force_terminal=terminal and kind == "out",
+            width=width if isinstance(width, int) and 0 < width < 10_000 else _PLAIN_WIDTH,
+            color_system=color if color in ("standard", "256", "truecolor") else None,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    return _Streamed(console_of("out"), console_of("err"), request)
+
+
+class _ToRequest(logging.Handler):
+    """Sends log records of a request's thread to its client as text."""
+
+    def __init__(self, request: Request, log_format: str) -> None:
+        super().__init__()
+        self._request = request
+        self.setFormatter(Lines(log_format, request.id[:12]))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if _request.get() is self._request:
+            self._request.emit({"err": f"{self.format(record)}\n"})
+
+
+@contextmanager
+def _logs(request: Request, log_format: str) -> Iterator[None]:
+    """Within it, the request's log records are sent to its client, if it asked for them."""
+    if log_format not in ("text", "json"):
+        yield
+        return
+    logger, handler = logging.getLogger("lakejoin"), _ToRequest(request, log_format)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class Refreshes(logging.Handler):
+    """Keeps with each request the refreshes that it made, which Lakejoin logs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        request, found = _request.get(), getattr(record, "lakejoin", {})
+        if request is not None and found.get("event") == "refresh":
+            request.refreshes.append({name: value for name, value in found.items() if name != "event"})

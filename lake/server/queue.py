@@ -1,0 +1,199 @@
+"""Runs requests in threads: a bounded queue, one request at a time for a view, several at once for different views.
+
+A request that changes one view waits until no other one changes it. Requests that read wait for no view. A waiting request is joined by
+an equal one, since its answer will be no older than that one's own would be.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field
+
+from lake.server.request import INTERRUPTED, Request
+
+_ABANDONED_AFTER = 10.0
+_LOOKS_EVERY = 0.5
+_REMEMBERED_FOR = 600.0
+_REMEMBERED = 1000
+_REMEMBERED_TEXT = 64 * 1024 * 1024
+
+
+class QueueFullError(Exception):
+    """As many requests wait as may."""
+
+
+class DrainingError(Exception):
+    """The server ends, and takes no more requests."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`parallel`: how many requests that write (and as many that read) run at once; `waiting`: how many wait; `seconds`: how long one may
+    run, None without limit."""
+
+    parallel: int
+    waiting: int = 100
+    seconds: float | None = None
+
+
+@dataclass
+class Queue:
+    """The requests of a server. `run`: carries one out in the calling thread, and returns its exit code; `cancel_jobs`: cancels
+    the Spark jobs of one that runs; `on_end`: called with each that ended."""
+
+    run: Callable[[Request], int]
+    cancel_jobs: Callable[[Request], None]
+    limits: Limits
+    on_end: Callable[[Request], None] = lambda _: None
+    _ready: bool = False
+    _draining: bool = False
+    _waiting: list[Request] = field(default_factory=list)
+    _running: dict[str, Request] = field(default_factory=dict)
+    _known: dict[str, Request] = field(default_factory=dict)
+    _idle_since: float = field(default_factory=time.monotonic)
+    _changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
+    _writers: ThreadPoolExecutor = field(init=False)
+    _readers: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._writers = ThreadPoolExecutor(self.limits.parallel, "writes")
+        self._readers = ThreadPoolExecutor(self.limits.parallel, "reads")
+        threading.Thread(target=self._look, name="time-outs", daemon=True).start()
+
+    def open(self) -> None:
+        """Start what waits; until then requests are only taken."""
+        with self._changed:
+            self._ready = True
+            self._dispatch()
+
+    def submit(self, request: Request) -> Request:
+        """Take a request: the one returned answers it. Raises QueueFullError or DrainingError."""
+        with self._changed:
+            if (known := self._known.get(request.id)) is not None:
+                return known
+            if self._draining:
+                raise DrainingError
+            same = next((r for r in self._waiting if r.call.same == request.call.same), None)
+            if same is not None:
+                same.callers += 1
+                self._known[request.id] = same
+                return same
+            if len(self._waiting) >= self.limits.waiting:
+                raise QueueFullError
+            self._known[request.id] = request
+            self._waiting.append(request)
+            request.emit({"state": "waiting"})
+            self._dispatch()
+        return request
+
+    def get(self, request_id: str) -> Request | None:
+        with self._changed:
+            return self._known.get(request_id)
+
+    def cancel(self, request: Request, reason: str, everyone: bool = True) -> None:
+        """End a request; one that others wait for as well goes on, unless `everyone`. What it has published stays."""
+        with self._changed:
+            request.callers -= 1
+            if request.state == "done" or request.cancelled or (request.callers > 0 and not everyone):
+                return
+            request.cancelled = reason
+            if request.state == "waiting":
+                self._waiting.remove(request)
+                self._end(request, INTERRUPTED)
+                return
+        self.cancel_jobs(request)
+
+    def requests(self) -> list[Request]:
+        """All that are known, newest first."""
+        with self._changed:
+            return sorted({id(r): r for r in self._known.values()}.values(), key=lambda r: -r.submitted)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def ready(self) -> bool:
+        return self._ready and not self._draining
+
+    def idle_for(self) -> float:
+        """For how many seconds nothing has run or waited."""
+        with self._changed:
+            return 0.0 if self._running or self._waiting else time.monotonic() - self._idle_since
+
+    def drain(self, seconds: float) -> None:
+        """Take no more requests, and wait until those there are have ended; those that have not by then are cancelled."""
+        with self._changed:
+            self._draining = True
+            if not self._changed.wait_for(lambda: not self._running and not self._waiting, seconds):
+                for request in [*self._waiting, *self._running.values()]:
+                    self.cancel(request, "the server ended")
+                self._changed.wait_for(lambda: not self._running, _ABANDONED_AFTER)
+
+    def _dispatch(self) -> None:
+        """Start each waiting request whose view and lane are free. Called under the lock."""
+        for request in list(self._waiting) if self._ready else []:
+            lane = [r for r in self._running.values() if r.call.writes == request.call.writes]
+            taken = request.call.view is not None and any(r.call.view == request.call.view for r in lane)
+            if len(lane) < self.limits.parallel and not (taken and request.call.writes):
+                self._waiting.remove(request)
+                self._running[request.id] = request
+                request.begin()
+                pool = self._writers if request.call.writes else self._readers
+                pool.submit(copy_context().run, self._carry_out, request)
+
+    def _carry_out(self, request: Request) -> None:
+        exit_code = 1
+        try:
+            exit_code = self.run(request)
+        except BaseException as error:
+            request.emit({"err": f"lakejoin: {type(error).__name__}: {error}\n"})
+        finally:
+            with self._changed:
+                del self._running[request.id]
+                self._end(request, INTERRUPTED if request.cancelled and exit_code else exit_code)
+                self._dispatch()
+
+    def _end(self, request: Request, exit_code: int) -> None:
+        if exit_code == INTERRUPTED:
+            request.emit({"err": f"lakejoin: interrupted ({request.cancelled}); what was published stays as it was.\n"})
+        request.end(exit_code)
+        self._idle_since = time.monotonic()
+        self.on_end(request)
+        self._forget()
+        self._changed.notify_all()
+
+    def _forget(self) -> None:
+        """Forget answers that are old, and more than enough. Called under the lock."""
+        kept, text = 0, 0
+        for name, request in sorted(self._known.items(), key=lambda item: -item[1].submitted):
+            kept, text = kept + 1, text + request.size
+            old = request.ended is not None and time.time() - request.ended > _REMEMBERED_FOR
+            if request.state == "done" and (old or kept > _REMEMBERED or text > _REMEMBERED_TEXT):
+                del self._known[name]
+
+    def _look(self) -> None:
+        """Cancel what runs too long, and what nobody waits for any more."""
+        while True:
+            time.sleep(_LOOKS_EVERY)
+            for request, reason in list(self._overdue()):
+                self.cancel(request, reason)
+
+    def _overdue(self) -> Iterator[tuple[Request, str]]:
+        with self._changed:
+            unfinished = [*self._waiting, *self._running.values()]
+        for request in unfinished:
+            limit = min(filter(None, (self.limits.seconds, request.call.seconds)), default=None)
+            since = request.started
+            if limit is not None and since is not None and time.time() - since > limit:
+                yield request, f"it ran for more than {limit:g} s"
+            elif request.abandoned_for() > _ABANDONED_AFTER:
+                yield request, "its client is gone"

@@ -1,0 +1,148 @@
+"""One call of a verb in the server: its state, and the events that its clients read while it runs.
+
+An event is a dict with one of these keys: `out` and `err` (text that the command printed), `status` (what it is doing), `state`, and
+at the end `exit_code`, with `usage` (a message) if the request was not valid.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from lake.errors import LakeError
+
+Event = dict[str, Any]
+State = Literal["waiting", "running", "done"]
+INTERRUPTED = 130
+"""The exit code of a command that was interrupted, as of one that Ctrl-C ends."""
+_MOST_TEXT = 64 * 1024 * 1024
+
+
+class TooMuchOutputError(LakeError):
+    """A command printed more than the server sends."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a client asks for. `options`: of the verb, as its function takes them; `view`: the one view that it changes, if it is one;
+    `writes`: whether it changes anything; `run`: the name of a scheduled run; `client`: what the lakejoin command says of its terminal
+    and of its options before the verb; `waits`: whether a client reads the answer, so that the request ends with the last of them;
+    `seconds`: how long it may run."""
+
+    verb: str
+    options: Mapping[str, Any]
+    view: str | None
+    writes: bool
+    run: str | None = None
+    client: Mapping[str, Any] = field(default_factory=dict)
+    waits: bool = True
+    seconds: float | None = None
+
+    @property
+    def same(self) -> object:
+        """Calls with equal values have the same answer if none of them has begun."""
+        return (self.verb, repr(sorted(self.options.items())), self.run, repr(sorted(self.client.items())))
+
+
+@dataclass
+class Request:
+    """A call, from its arrival to its answer. Times are in seconds since 1970; `callers`: how many clients asked for the same; `cancelled`:
+    why it was cancelled; `usage`: which option was not valid; `error`: the class of the error that it
+    ended with; `again`: whether the same may succeed later; `refreshes`: the results of the refreshes that it made."""
+
+    call: Call
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    state: State = "waiting"
+    submitted: float = field(default_factory=time.time)
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    cancelled: str = ""
+    usage: str = ""
+    error: str = ""
+    again: bool = False
+    callers: int = 1
+    refreshes: list[Mapping[str, Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    size: int = 0
+    _readers: dict[object, Callable[[], None]] = field(default_factory=dict)
+    _left: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def emit(self, event: Event) -> None:
+        """Add an event, and wake the readers. Raises TooMuchOutputError for a result that is too long."""
+        text = sum(len(v) for v in event.values() if isinstance(v, str))
+        if "out" in event and self.size + text > _MOST_TEXT:
+            raise TooMuchOutputError(f"The answer is longer than {_MOST_TEXT >> 20} MB of text. Ask for fewer rows with --limit.")
+        with self._lock:
+            self.size += text
+            self.events.append(event)
+            readers = list(self._readers.values())
+        for wake in readers:
+            wake()
+
+    def begin(self) -> None:
+        self.state, self.started = "running", time.time()
+        self.emit({"state": "running"})
+
+    def end(self, exit_code: int) -> None:
+        """Add the last event."""
+        self.exit_code, self.ended = exit_code, time.time()
+        self.state = "done"
+        self.emit({"exit_code": exit_code, **({"usage": self.usage} if self.usage else {})})
+
+    @contextmanager
+    def read_by(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Within it, a client reads the events; `wake` is called after each new one."""
+        reader = object()
+        with self._lock:
+            self._readers[reader] = wake
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._readers[reader]
+                self._left = time.monotonic()
+
+    def abandoned_for(self) -> float:
+        """For how many seconds no client has read the events of a request that one should wait for."""
+        with self._lock:
+            return time.monotonic() - self._left if self.call.waits and not self._readers else 0.0
+
+    def text(self, kind: Literal["out", "err"]) -> str:
+        """What the command has printed so far."""
+        return "".join(event[kind] for event in list(self.events) if kind in event)
+
+    @property
+    def doing(self) -> str:
+        """What the command said last that it is doing."""
+        return next((event["status"] for event in reversed(list(self.events)) if event.get("status")), "")
+
+    def to_json(self) -> dict[str, Any]:
+        """The request without what it printed. `seconds`: from its start until now, or its end."""
+        since = self.started if self.started is not None else self.submitted
+        return {
+            "id": self.id,
+            "verb": self.call.verb,
+            "options": {name: _shown(value) for name, value in self.call.options.items() if value not in (None, False, [], ())},
+            "view": self.call.view,
+            "state": self.state,
+            "submitted": self.submitted,
+            "seconds": round((self.ended or time.time()) - since, 3),
+            "doing": self.doing if self.state == "running" else "",
+            "exit_code": self.exit_code,
+            "error": self.error,
+            "again": self.again,
+            "cancelled": self.cancelled,
+            "refreshes": list(self.refreshes),
+        }
+
+
+def _shown(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,240 @@
+"""The queue of the server: order, bounds, cancellation; requests are functions that wait for the test."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from lake.server import queue as queues
+from lake.server.queue import DrainingError, Limits, Queue, QueueFullError
+from lake.server.request import INTERRUPTED, Call, Request, TooMuchOutputError
+
+WAIT = 10.0
+
+
+class Work:
+    """What the queue runs: each request waits until the test lets it go on, or it is cancelled."""
+
+    def __init__(self) -> None:
+        self.began: list[str] = []
+        self.at_once = 0
+        self.cancelled: list[str] = []
+        self._gates: dict[str, threading.Event] = {}
+        self._lock = threading.Lock()
+
+    def gate(self, name: str) -> threading.Event:
+        with self._lock:
+            return self._gates.setdefault(name, threading.Event())
+
+    def run(self, request: Request) -> int:
+        self.began.append(request.id)
+        assert self.gate(request.id).wait(WAIT)
+        if request.id == "broken":
+            raise OSError("no such thing")
+        request.emit({"out": f"did {request.id}"})
+        return 1 if request.cancelled else 0
+
+    def cancel(self, request: Request) -> None:
+        self.cancelled.append(request.id)
+        self.gate(request.id).set()
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+@pytest.fixture
+def queue(work: Work) -> Iterator[Queue]:
+    found = Queue(work.run, work.cancel, Limits(parallel=2, waiting=3))
+    found.open()
+    yield found
+    found.drain(0)
+
+
+def refresh(name: str, view: str | None, *, waits: bool = False, **options: object) -> Request:
+    return Request(Call("refresh", {"views": [view], "named": name, **options}, view, True, waits=waits), name)
+
+
+def show(name: str) -> Request:
+    return Request(Call("show", {"view": "v", "named": name}, None, False, waits=False), name)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    ends = time.monotonic() + WAIT
+    while not condition():
+        assert time.monotonic() < ends, "it did not happen"
+        time.sleep(0.005)
+
+
+def ended(request: Request) -> bool:
+    return request.state == "done"
+
+
+def test_one_view_is_refreshed_by_one_request_at_a_time_and_others_meanwhile(queue: Queue, work: Work) -> None:
+    first, second, other = (queue.submit(refresh(n, v)) for n, v in (("1", "a"), ("2", "a"), ("3", "b")))
+    until(lambda: sorted(work.began) == ["1", "3"])
+    assert second.state == "waiting"
+    work.gate("3").set()
+    until(lambda: ended(other))
+    assert second.state == "waiting"  # a place is free, the view is not
+    work.gate("1").set()
+    until(lambda: ended(first) and work.began[-1] == "2")
+    work.gate("2").set()
+    until(lambda: ended(second))
+
+
+def test_reading_waits_for_no_refresh(queue: Queue, work: Work) -> None:
+    for n in ("1", "2"):
+        queue.submit(refresh(n, n))
+    read = queue.submit(show("r"))
+    work.gate("r").set()
+    until(lambda: ended(read))
+    assert queue.running == 2
+
+
+def test_an_equal_request_joins_one_that_waits_but_not_one_that_has_begun(queue: Queue, work: Work) -> None:
+    call = Call("refresh", {"views": ["a"]}, "a", True, waits=False)
+    first, second, third = (queue.submit(Request(call, n)) for n in "123")
+    assert (first.id, second.id, third.id) == ("1", "2", "2")
+    assert queue.get("3") is second
+    queue.cancel(third, "one of two", everyone=False)
+    assert second.state == "waiting"
+    queue.cancel(second, "both", everyone=False)
+    assert (second.state, second.exit_code) == ("done", INTERRUPTED)
+    work.gate("1").set()
+    until(lambda: ended(first))
+    assert work.began == ["1"]
+
+
+def test_the_same_name_gets_the_same_answer(queue: Queue, work: Work) -> None:
+    work.gate("1").set()
+    first = queue.submit(refresh("1", "a"))
+    until(lambda: ended(first))
+    assert queue.submit(refresh("1", "a")) is first
+    assert work.began == ["1"]
+
+
+def test_a_full_queue_refuses(queue: Queue, work: Work) -> None:
+    for n in range(5):  # two run, three wait
+        queue.submit(refresh(str(n), str(n)))
+    with pytest.raises(QueueFullError):
+        queue.submit(refresh("5", "5"))
+    assert queue.get("5") is None
+    work.gate("0").set()
+    until(lambda: queue.waiting == 2)
+    queue.submit(refresh("5", "5"))
+
+
+def test_cancelling_one_that_runs_cancels_its_jobs_and_no_others(queue: Queue, work: Work) -> None:
+    first, other = queue.submit(refresh("1", "a")), queue.submit(refresh("2", "b"))
+    until(lambda: len(work.began) == 2)
+    queue.cancel(first, "Ctrl-C")
+    until(lambda: ended(first))
+    assert (first.exit_code, work.cancelled, other.state) == (INTERRUPTED, ["1"], "running")
+    assert "interrupted (Ctrl-C)" in first.text("err")
+
+
+def test_one_that_succeeded_although_it_was_cancelled_says_so(queue: Queue, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "run", None)
+    queue.run = lambda request: 0 if work.gate("1").wait(WAIT) else 1
+    request = queue.submit(refresh("1", "a"))
+    until(lambda: request.state == "running")
+    queue.cancel(request, "late")
+    until(lambda: ended(request))
+    assert request.exit_code == 0
+
+
+def test_what_fails_unexpectedly_ends_and_frees_its_view(queue: Queue, work: Work) -> None:
+    work.gate("broken").set()
+    work.gate("2").set()
+    broken, second = queue.submit(refresh("broken", "a")), queue.submit(refresh("2", "a"))
+    until(lambda: ended(broken) and ended(second))
+    assert (broken.exit_code, second.exit_code) == (1, 0)
+    assert "OSError: no such thing" in broken.text("err")
+
+
+def test_one_that_runs_too_long_is_cancelled(work: Work) -> None:
+    queue = Queue(work.run, work.cancel, Limits(parallel=1, waiting=3, seconds=0.05))
+    queue.open()
+    request = queue.submit(refresh("1", "a"))
+    until(lambda: ended(request))
+    assert request.exit_code == INTERRUPTED
+    assert "it ran for more than 0.05 s" in request.text("err")
+
+
+def test_a_request_can_have_a_time_limit_of_its_own(queue: Queue, work: Work) -> None:
+    limited = queue.submit(Request(Call("refresh", {}, "a", True, waits=False, seconds=0.05), "1"))
+    other = queue.submit(refresh("2", "b"))
+    until(lambda: ended(limited))
+    assert (limited.exit_code, other.state) == (INTERRUPTED, "running")
+
+
+def test_one_that_nobody_reads_any_more_is_cancelled(queue: Queue, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "_ABANDONED_AFTER", 0.2)
+    request, read = queue.submit(refresh("1", "a", waits=True)), queue.submit(refresh("2", "b", waits=True))
+    with read.read_by(lambda: None):
+        until(lambda: ended(request))
+        assert request.exit_code == INTERRUPTED
+        assert read.state == "running"
+    until(lambda: ended(read))
+    assert work.cancelled == ["1", "2"]
+
+
+def test_draining_takes_nothing_new_and_finishes_what_there_is(work: Work) -> None:
+    queue = Queue(work.run, work.cancel, Limits(parallel=1, waiting=3))
+    queue.open()
+    first, second = queue.submit(refresh("1", "a")), queue.submit(refresh("2", "a"))
+    draining = threading.Thread(target=queue.drain, args=(WAIT,))
+    draining.start()
+    until(lambda: not queue.ready)
+    with pytest.raises(DrainingError):
+        queue.submit(refresh("3", "c"))
+    work.gate("1").set()
+    work.gate("2").set()
+    draining.join(WAIT)
+    assert not draining.is_alive()
+    assert (first.exit_code, second.exit_code, work.cancelled) == (0, 0, [])
+
+
+def test_draining_cancels_what_takes_too_long(work: Work) -> None:
+    queue = Queue(work.run, work.cancel, Limits(parallel=1, waiting=3))
+    queue.open()
+    first, second = queue.submit(refresh("1", "a")), queue.submit(refresh("2", "a"))
+    until(lambda: first.state == "running")
+    queue.drain(0.01)
+    assert (first.exit_code, second.exit_code) == (INTERRUPTED, INTERRUPTED)
+    assert work.began == ["1"]
+
+
+def test_before_it_is_open_requests_wait(work: Work) -> None:
+    queue = Queue(work.run, work.cancel, Limits(parallel=1, waiting=3))
+    work.gate("1").set()
+    request = queue.submit(refresh("1", "a"))
+    assert (request.state, queue.ready, queue.idle_for()) == ("waiting", False, 0.0)
+    queue.open()
+    until(lambda: ended(request))
+    assert queue.ready
+
+
+def test_old_answers_are_forgotten(queue: Queue, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "_REMEMBERED", 2)
+    for n in range(4):
+        work.gate(str(n)).set()
+        request = queue.submit(refresh(str(n), "a"))
+        until(lambda found=request: ended(found))  # type: ignore[misc]
+    assert [request.id for request in queue.requests()] == ["3", "2"]
+
+
+def test_an_answer_that_is_too_long_is_refused_and_its_error_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lake.server.request._MOST_TEXT", 10)
+    request = show("1")
+    request.emit({"out": "12345"})
+    with pytest.raises(TooMuchOutputError, match="--limit"):
+        request.emit({"out": "678901"})
+    request.emit({"err": "longer than ten"})
+    request.end(2)
+    assert request.events[-1] == {"exit_code": 2}
