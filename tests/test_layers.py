@@ -30,8 +30,8 @@ ROOMS = (
     "realtime",
     "quality",
     "opening",
-    "airflow",
     "server",
+    "airflow",
     "cli",
 )
 JVM_ROOMS = ("spark", "delta", "catalyst")

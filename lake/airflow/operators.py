@@ -1,10 +1,14 @@
-"""The operators: each runs the lakejoin command as one Spark application, and reports its result, or Lakejoin's own error message."""
+"""The operators: each runs the lakejoin command, and reports its result, or Lakejoin's own error message.
+
+The command is one Spark application, by spark-submit; or, with `airflow.server`, a request to `lakejoin serve`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -16,10 +20,14 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from lake.airflow.answers import answer_of
 from lake.airflow.private_settings import properties_file
+from lake.airflow.server import RequestEnded, ServerRequest
 from lake.airflow.settings import Deployment
 from lake.config.models import run_file
 from lake.spark.preflight import AT_START, jars
 
+_SOON = 2.0
+"""Seconds in which a worker waits for a server before it lets a trigger wait: to start one takes as long."""
+_SERVER_CANCELS_FIRST = timedelta(minutes=2)
 JOB = str(Path(__file__).parent.parent / "cli" / "submit" / "job.py")
 
 
@@ -33,9 +41,10 @@ class ReportLink(BaseOperatorLink):
 
 
 class LakejoinOperator(SparkSubmitOperator):
-    """Runs `lakejoin VERB ...` with spark-submit; its answer is the return value of the task.
+    """Runs `lakejoin VERB ...` with spark-submit, or in a server; its answer is the return value of the task.
 
-    `command`: the verb and its arguments. Killing the task ends its application. A failure that a person must correct is not retried.
+    `command`: the verb and its arguments. Killing the task ends its application, or cancels its request. A failure that a person
+    must correct is not retried.
     """
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "command")
@@ -43,14 +52,17 @@ class LakejoinOperator(SparkSubmitOperator):
 
     def __init__(self, *, deployment: Deployment, command: Iterable[str] = (), **kwargs: Any) -> None:
         self.deployment, self.command = deployment, list(command)
+        self._sent: ServerRequest | None = None
         settings = deployment.config.airflow
         conf = {**AT_START, **deployment.public_conf}
         submit = {"application": JOB, "name": "lakejoin", "env_vars": deployment.env_vars, **settings.submit, "conf": conf}
         super().__init__(conn_id=settings.conn_id, pool=settings.pool, **{**submit, **kwargs})
 
     def execute(self, context: Context) -> Any:
-        """Start the application and wait for its end. Raises AirflowFailException if a retry would not help."""
+        """Start the application, or send the request, and wait for its end. Raises AirflowFailException if a retry would not help."""
         run = run_file(f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
+        if self.deployment.config.airflow.server is not None:
+            return self._execute_in_server(context, run)
         self.application_args = [*self.deployment.options, "--run", run, *self.arguments(context)]
         self.add_delta()
         before, failure = answer_of(self.deployment.config.runs_path, run), None
@@ -60,11 +72,65 @@ class LakejoinOperator(SparkSubmitOperator):
         except AirflowException as error:
             failure = error
         report = answer_of(self.deployment.config.runs_path, run)
-        answer = report.get("answer") if report != before else None
+        return self._reported(context, report.get("answer") if report != before else None, failure)
+
+    def _reported(self, context: Context, answer: Any, failure: AirflowException | None) -> Any:
+        """The answer, after its events were sent, and the failure raised."""
         self.send_events(context, answer)
         if failure is not None:
             self.fail(context, failure, answer)
         return answer
+
+    def _execute_in_server(self, context: Context, run: str) -> Any:
+        """Send the request, and wait a moment for its answer: most refreshes take no longer. Then a trigger waits."""
+        settings = self.deployment.config.airflow
+        limit = self.execution_timeout or timedelta(minutes=settings.timeout_minutes)
+        request = self._request(context, run)
+        self._sent = request
+        request.begin(self.arguments(context), run, limit.total_seconds())
+        try:
+            answer = request.answer_within(_SOON)
+        except OSError as error:
+            raise AirflowException(f"{request.server} ended meanwhile ({error}). A retry goes to the same snapshot.") from error
+        if answer is None:
+            waiting = RequestEnded(request.server, request.name, settings.server_poll_seconds)
+            self.defer(trigger=waiting, method_name="ended_in_server", timeout=limit + _SERVER_CANCELS_FIRST)
+        return self._of_server(context, answer)
+
+    def ended_in_server(self, context: Context, event: Any = None) -> Any:
+        """The answer of the request that a trigger has waited for."""
+        run = run_file(f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
+        request = self._request(context, run)
+        try:
+            answer = request.answer()
+        except OSError as error:
+            raise AirflowException(f"{request.server} does not answer ({error}). A retry goes to the same snapshot.") from error
+        if answer is None:
+            raise AirflowException(f"The request {request.name} has not ended yet. A retry goes to the same snapshot.")
+        return self._of_server(context, answer)
+
+    def _request(self, context: Context, run: str) -> ServerRequest:
+        return ServerRequest.of(str(self.deployment.config.airflow.server), run, context["ti"].try_number)
+
+    def _of_server(self, context: Context, said: Mapping[str, Any]) -> Any:
+        """The answer of a server's request, reported as that of an application."""
+        messages = list(said["messages"])
+        for line in messages:
+            self.log.info("%s", line)
+        answer, failure = said["result"], None
+        if said["exit_code"]:
+            text = "\n".join(messages) or f"The request ended with exit code {said['exit_code']}."
+            failure = AirflowException(text)
+            if not isinstance(answer, dict):
+                answer = {"error": re.sub(r"^lakejoin: ", "", text), "again": bool(said["again"] or said["cancelled"])}
+        return self._reported(context, answer, failure)
+
+    def on_kill(self) -> None:
+        """Airflow ends the task while its worker runs it."""
+        if self._sent is not None:
+            self._sent.cancel()
+        elif self.deployment.config.airflow.server is None:
+            super().on_kill()
 
     @contextmanager
     def private_settings(self) -> Iterator[None]:

@@ -246,8 +246,14 @@ class AirflowConfig(_Strict):
 
     prefix: str = Field(default="lakejoin", pattern=r"^[\w.-]+$")
     """The prefix of the names of DAGs and assets."""
+    server: str | None = None
+    """The `lakejoin serve` that carries out the tasks: its address (`https://...`, with the token in LAKEJOIN_TOKEN of workers
+    and triggerers), or the id of an Airflow connection of type HTTP, whose password is the token. Without it, each task is
+    a Spark application, by spark-submit."""
     conn_id: str = "spark_default"
     """The Airflow connection to Spark."""
+    server_poll_seconds: float = Field(default=2, gt=0)
+    """How often Airflow asks the server whether a request has ended."""
     pool: str = "lakejoin"
     """The Airflow pool that limits how many Spark applications run at the same time."""
     runs: str | None = None

@@ -7,7 +7,9 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -19,6 +21,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from examples.nexmark.airflow import environment, password, standalone
+from lake.server.client import Client
+from lake.server.places import place_of
 from tests.conftest import QUICK
 from tests.lakes import TestLake, multiset, until
 
@@ -99,7 +103,12 @@ def small(spark: SparkSession, tmp_path: Path) -> TestLake:
     lake.view("v", JOIN, group="g", refresh="changes", realtime={"trigger_seconds": 0.5})
     lake.view("w", "SELECT y, count(*) AS rows FROM v GROUP BY y", group="g", refresh="changes")
     lake.view("broken", "SELECT nothing FROM l")
+    lake.table("many", "SELECT id FROM range(200000)")
+    lake.view("endless", "SELECT a.id, count(*) AS n FROM many a JOIN many b ON sha2(CAST(a.id + b.id AS STRING), 512) > '' GROUP BY a.id")
     return lake
+
+
+TOKEN = "t" * 32
 
 
 @pytest.fixture
@@ -109,7 +118,7 @@ def airflow(small: TestLake) -> Iterator[Api]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    env = environment(small.folder, port)
+    env = {**environment(small.folder, port), "LAKEJOIN_TOKEN": TOKEN}
     with standalone(env):
         yield Api(env)
     assert not processes(str(small.folder)), "something of Airflow's was left behind"
@@ -141,6 +150,7 @@ def test_airflow_runs_it_all(small: TestLake, airflow: Api) -> None:
     _a_failure_reads_as_lakejoin_says_it(airflow)
     _a_backfill_by_the_form(small, airflow)
     _a_real_time_path_is_started_and_looked_after(small, airflow)
+    _the_same_in_a_server(small, airflow)
 
 
 def _checks_end_with_a_report_that_their_run_links_to(airflow: Api) -> None:
@@ -196,3 +206,41 @@ def _a_real_time_path_is_started_and_looked_after(small: TestLake, airflow: Api)
     assert processes("job.py", "realtime", str(small.folder))
     subprocess.run(["kill", "-9", *map(str, processes("job.py", "realtime", str(small.folder)))], check=True)
     until(lambda: airflow.ended("lakejoin_heartbeat", airflow.start("lakejoin_heartbeat")) == "failed")
+
+
+def _the_same_in_a_server(small: TestLake, airflow: Api) -> None:
+    """From here on the tasks are requests: no application is started for them."""
+    file, runtime = small.folder / "lakejoin.yml", {"LAKEJOIN_RUNTIME_DIR": str(small.folder / "run"), "LAKEJOIN_TOKEN": TOKEN}
+    command = [sys.executable, "-m", "lake.cli", "--config", str(file), "serve", "--listen", "127.0.0.1:0"]
+    server = subprocess.Popen(command, env={**os.environ, **runtime})
+    try:
+        client = Client(place_of(file, None, runtime).socket)
+        url = until(lambda: suppressed(lambda: client.get("/v1/server")["url"]))
+        config = yaml.safe_load(file.read_text())
+        file.write_text(yaml.safe_dump({**config, "airflow": {**config["airflow"], "server": url}}))
+        number = len(airflow.events("lakejoin/v"))
+        small.sql("DELETE FROM {l} WHERE id = 1")
+        until(lambda: len(airflow.events("lakejoin/v")) > number)
+        assert airflow.events("lakejoin/v")[-1]["mode"] == "incremental"
+        assert any(request["verb"] == "refresh" and request["exit_code"] == 0 for request in client.get("/v1/requests"))
+        assert not processes("job.py", "refresh", str(small.folder))
+        small.assert_exact("v")
+        _a_failure_reads_as_lakejoin_says_it(airflow)
+
+        # a task that waits in the triggerer is marked as failed: its request is cancelled
+        dag = "lakejoin_refresh_endless"
+        run = airflow.start(dag)
+        task = f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/refresh"
+        until(lambda: airflow.call(task)["state"] == "deferred")
+        airflow.call(task, {"new_state": "failed"}, method="PATCH")
+        until(lambda: any(r["view"] == "endless" and r["cancelled"] and r["exit_code"] == 130 for r in client.get("/v1/requests")))
+    finally:
+        server.terminate()
+        server.wait(timeout=120)
+
+
+def suppressed(ask: Callable[[], Any]) -> Any:
+    """The answer of a server that is being started; None while there is none."""
+    with suppress(OSError):
+        return ask()
+    return None
