@@ -17,10 +17,10 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Param
 
-from lake.airflow.groups import Group, groups, refuse_no_cron
 from lake.airflow.operators import BackfillOperator, CheckOperator, FailIfViewsFailed, LakejoinOperator, RefreshOperator
 from lake.airflow.realtime import CheckHeartbeat, StartRealtime
 from lake.airflow.settings import Deployment
+from lake.config.groups import Group, groups, refuse_no_cron
 from lake.config.models import AirflowConfig
 from lake.errors import ConfigError
 

@@ -459,6 +459,12 @@ def serve(
         Kind | None,
         typer.Option("--render", help="Print a systemd unit, Kubernetes manifest or Compose file that keeps the server running."),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Refresh views by their `schedule` or `refresh: changes`, without Airflow.")
+    ] = False,
+    watch_seconds: Annotated[
+        float, typer.Option("--watch-seconds", min=0.1, help="How often --watch looks for new versions of tables.")
+    ] = 5.0,
     as_json: Json = False,
 ) -> None:
     """Keep Spark running for this configuration, so that commands take no time to start it. They find the server by themselves.
@@ -483,7 +489,8 @@ def serve(
         else:
             names, tls = tuple(host_name or ()), (tls_certificate, tls_key)
             tokens = (token_file, read_only_token_file)
-            options = serving.Options(listen, *tokens, names, *tls, parallel, queue, timeout_minutes, idle_minutes, drain)
+            limits = serving.Bounds(parallel, queue, timeout_minutes, idle_minutes, drain)
+            options = serving.Options(listen, *tokens, names, *tls, limits, watch_seconds if watch else None)
             if background:
                 serving.start_in_background(context.obj, options, as_json)
                 return

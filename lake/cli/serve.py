@@ -12,6 +12,7 @@ from typing import Any
 from lake.cli import console
 from lake.cli.context import GlobalOptions
 from lake.cli.served import Commands, Refreshes, parsed, verbs
+from lake.config.groups import Group
 from lake.errors import ConfigError
 from lake.server.background import Background
 from lake.server.engine import Engine
@@ -23,6 +24,8 @@ from lake.server.page import Page
 from lake.server.places import place_of
 from lake.server.process import Life, ServerProcess, description
 from lake.server.queue import Limits, Queue
+from lake.server.request import Call, Request
+from lake.server.watch import Watch
 from lake.spark.job_groups import cancel_group
 from lake.spark.profile import heap_bytes
 
@@ -30,8 +33,20 @@ IDLE_IN_BACKGROUND = 180.0
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """How much the server does at once, and how long. `timeout_minutes`: None without limit; `idle_minutes`: None for the default, 0 for
+    never."""
+
+    parallel: int | None
+    waiting: int
+    timeout_minutes: float | None
+    idle_minutes: float | None
+    drain: float
+
+
+@dataclass(frozen=True)
 class Options:
-    """The options of the command. `idle_minutes`: None for the default, 0 for never; `timeout_minutes`: None without limit."""
+    """The options of the command. `watch_seconds`: None does not watch."""
 
     listen: str | None
     token_file: Path | None
@@ -39,11 +54,8 @@ class Options:
     host_names: Sequence[str]
     tls_certificate: Path | None
     tls_key: Path | None
-    parallel: int | None
-    waiting: int
-    timeout_minutes: float | None
-    idle_minutes: float | None
-    drain: float
+    bounds: Bounds
+    watch_seconds: float | None = None
 
     def address(self) -> Address | None:
         """Where to listen besides the socket. Raises ConfigError."""
@@ -58,6 +70,11 @@ class Options:
             return None
         return Address.parsed(self.listen, token, read_only, tuple(self.host_names), tls)
 
+    def idle_minutes(self, default: float) -> float:
+        """The minutes without requests after which the server ends; 0: never."""
+        given = self.bounds.idle_minutes
+        return given if given is not None else 0 if self.watch_seconds is not None else default
+
     def arguments(self) -> list[str]:
         """The same options as words of a command, with absolute paths."""
         files = (
@@ -66,17 +83,19 @@ class Options:
             ("--tls-certificate", self.tls_certificate),
             ("--tls-key", self.tls_key),
         )
+        bounds = self.bounds
         values = (
             ("--listen", self.listen),
             *((name, file.resolve() if file is not None else None) for name, file in files),
             *(("--host-name", name) for name in self.host_names),
-            ("--parallel", self.parallel),
-            ("--queue", self.waiting),
-            ("--timeout-minutes", self.timeout_minutes),
-            ("--idle-minutes", IDLE_IN_BACKGROUND if self.idle_minutes is None else self.idle_minutes),
-            ("--drain", self.drain),
+            ("--parallel", bounds.parallel),
+            ("--queue", bounds.waiting),
+            ("--timeout-minutes", bounds.timeout_minutes),
+            ("--idle-minutes", self.idle_minutes(IDLE_IN_BACKGROUND)),
+            ("--drain", bounds.drain),
         )
-        return [f"{name}={value}" for name, value in values if value is not None]
+        watching = [] if self.watch_seconds is None else ["--watch", f"--watch-seconds={self.watch_seconds}"]
+        return [*(f"{name}={value}" for name, value in values if value is not None), *watching]
 
 
 def serve(settings: GlobalOptions, options: Options) -> int:
@@ -87,9 +106,8 @@ def serve(settings: GlobalOptions, options: Options) -> int:
     logging.getLogger("lakejoin").addHandler(Refreshes())
     served = verbs()
     metrics = ServerMetrics(lambda: heap_bytes(engine.spark))
-    limits = Limits(
-        options.parallel or os.cpu_count() or 2, options.waiting, options.timeout_minutes * 60 if options.timeout_minutes else None
-    )
+    bounds, seconds = options.bounds, options.bounds.timeout_minutes
+    limits = Limits(bounds.parallel or os.cpu_count() or 2, bounds.waiting, seconds * 60 if seconds else None)
     commands = Commands(engine, {verb.name: verb for verb in served})
     queue = Queue(commands.run, lambda request: cancel_group(engine.spark, request.id), limits, metrics.count)
     lags = Lags(lambda: engine.lake(False).status(), lambda: queue.ready)
@@ -100,11 +118,20 @@ def serve(settings: GlobalOptions, options: Options) -> int:
     def about() -> dict[str, Any]:
         now = {"ready": queue.ready, "running": queue.running, "waiting": queue.waiting, "idle_seconds": round(queue.idle_for(), 1)}
         own = {name: value for name, value in process.description.to_json().items() if name != "salt"}
-        return own | now | {"parallel": limits.parallel, "drain_seconds": options.drain, "socket": str(place.socket)}
+        return own | now | {"parallel": limits.parallel, "drain_seconds": bounds.drain, "socket": str(place.socket)}
 
     service = Service(served, parsed, queue, page, about, engine.refuse_other_process, metrics.text)
-    life = Life(options.idle_minutes * 60 if options.idle_minutes else None, options.drain)
-    process = ServerProcess(place, service, said, engine.start, _say, life, address)
+    watch = None
+    if options.watch_seconds is not None:
+        by_name = commands.verbs["refresh"]
+
+        def submit(group: Group) -> Request:
+            asked = by_name.options(by_name.body(views=list(group.views)))  # type: ignore[call-arg]
+            return queue.submit(Request(Call("refresh", asked, by_name.view(asked), True, waits=False)))
+
+        watch = Watch(engine.config, engine.newest, submit, _say, options.watch_seconds)
+    life = Life(options.idle_minutes(0) * 60 or None, bounds.drain)
+    process = ServerProcess(place, service, said, engine.start, _say, life, address, watch)
     code = process.run()
     if queue.running:  # a request that can't be cancelled must not keep the process
         os._exit(code)

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from lake.config.loader import load, load_each, variables
 from lake.config.models import Config
 from lake.config.view_sources import query_text
+from lake.delta.newest_version import newest_version
 from lake.errors import ConfigError, LakeError
 from lake.lakehouse import Lakehouse
 from lake.opening import opened
@@ -81,6 +82,21 @@ class Engine:
                 known = opened(config, self.spark)
                 self._open = ((state, known), *self._open)[:_KEPT_OPEN]
             return known
+
+    def newest(self, name: str, seen: int | None) -> int | None:
+        """The newest version of a table, or of a view's table; `seen`: the last known one. Raises LakeError if it can't be read."""
+        config = self.config()
+        if name in config.views:
+            path = config.view_path(name)
+        else:
+            declared = config.tables[name].path
+            path = config.source_path(declared) if declared is not None else None
+        if path is not None:
+            return newest_version(path, seen)
+        if name in config.tables:
+            return self.lake(False).source_head(name).version.number
+        published = self.lake(False).published_version(name)
+        return published[0] if published is not None else None
 
     def refuse_other_process(self, client: Mapping[str, str]) -> None:
         """Raise OtherSettingsError if a process of the client's would run its command with other Spark settings, or other values of

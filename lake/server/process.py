@@ -21,6 +21,7 @@ from lake.server.access import Access, Guarded
 from lake.server.http import COMMAND, Service, application
 from lake.server.listening import Address, open_socket
 from lake.server.places import Description, Place
+from lake.server.watch import Watch
 from lake.spark.launch import has_ended
 
 _LOOKS_EVERY = 0.5
@@ -48,6 +49,7 @@ class ServerProcess:
     say: Callable[[str], None]
     life: Life = Life()
     address: Address | None = None
+    watch: Watch | None = None
     _servers: list[uvicorn.Server] = field(default_factory=list)
     _ending: asyncio.Task[None] | None = None
     _failed: str = ""
@@ -111,6 +113,8 @@ class ServerProcess:
             self._end(str(error))
             return
         self.service.queue.open()
+        if self.watch is not None:
+            self.watch.start()
         url = f" and {self.description.url}" if self.description.url else ""
         self.say(
             f"lakejoin {__version__} serves {len(config.views)} views of {self.description.config} at {self.place.socket}{url} "
@@ -144,6 +148,8 @@ class ServerProcess:
             self._ending = asyncio.get_running_loop().create_task(self._drain(0.0))
 
     async def _drain(self, seconds: float) -> None:
+        if self.watch is not None:
+            await asyncio.to_thread(self.watch.end)
         await asyncio.to_thread(self.service.queue.drain, seconds)
         for server in self._servers:
             server.should_exit = True

@@ -16,9 +16,9 @@ import yaml
 from airflow.sdk import DAG, Asset, CronDataIntervalTimetable, CronTriggerTimetable
 
 from lake.airflow.factory import airflow_dags, raise_for_invalid_views
-from lake.airflow.groups import groups
 from lake.airflow.operators import RefreshOperator
 from lake.airflow.triggers import NewVersion
+from lake.config.groups import groups
 from lake.config.loader import load
 from lake.errors import ConfigError
 from lake.spark.preflight import AT_START

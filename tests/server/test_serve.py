@@ -318,6 +318,28 @@ def test_a_killed_server_leaves_nothing_and_an_ending_one_finishes(tmp_path: Pat
     assert not place_of(server.folder / "lakejoin.yml", None, server.env()).socket.exists()
 
 
+def test_a_watching_server_follows_the_tables(tmp_path: Path) -> None:
+    """It is told nothing but a commit to a table and an edit of the configuration."""
+    server = Server(tmp_path / "lake", ("--watch", "--watch-seconds", "0.2"))
+    views = {**CONFIG["views"], "totals": {**CONFIG["views"]["totals"], "refresh": "changes"}}
+    server.configure({**CONFIG, "views": views})
+    server.start()
+
+    def refreshes(view: str) -> list[str]:
+        found = [f["mode"] for r in server.client.get("/v1/requests") for f in r["refreshes"] if f["view"] == view]
+        return [mode for mode in found if mode != "none"]
+
+    until(lambda: refreshes("totals") == ["build"])
+    server.append_orders([(400, 2, 9)])
+    until(lambda: refreshes("totals") == ["incremental", "build"])
+    assert server.published_totals() == server.totals()
+    server.configure({**CONFIG, "views": {**views, "named": {**CONFIG["views"]["named"], "schedule": "@yearly"}}})
+    until(lambda: refreshes("named") == ["build"])
+    assert refreshes("from_file") == []
+    server.run("serve", "--stop")
+    assert "totals: incremental, +1 -1 rows" in place_of(server.folder / "lakejoin.yml", None, server.env()).log.read_text()
+
+
 def test_a_server_that_can_not_start_says_why(tmp_path: Path) -> None:
     server = Server(tmp_path / "lake")
     (server.folder / "lakejoin.yml").write_text("views: [")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lake.airflow.reads import reads
 from lake.config.models import Config
+from lake.config.reads import reads
 from lake.core.results import RefreshResult
 from tests.lakes import TestLake, multiset
 

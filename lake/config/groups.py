@@ -8,14 +8,14 @@ from functools import cache, partial
 
 from croniter import croniter
 
-from lake.airflow.reads import Reads, reads
 from lake.config.models import Config
+from lake.config.reads import Reads, reads
 from lake.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class Group:
-    """Views that one Spark application refreshes. `schedule`: a cron expression; `sources`: tables and views whose changes start it."""
+    """Views that are refreshed together. `schedule`: a cron expression; `sources`: tables and views whose changes start it."""
 
     name: str
     views: tuple[str, ...]
@@ -47,8 +47,8 @@ def _group(config: Config, name: str, views: tuple[str, ...], read: Callable[[st
     for table in sources:
         if table in config.tables and config.tables[table].path is None and config.tables[table].asset is None:
             raise ConfigError(
-                f"Group {name!r}: the table {table!r} is named in a catalog, and Airflow can't see its versions without Spark. Set its "
-                "`asset`, which an upstream DAG updates, or use `schedule` instead of `refresh: changes`."
+                f"Group {name!r}: the table {table!r} is named in a catalog, and its versions can't be seen without Spark. Set its "
+                "`asset`, which an upstream DAG of Airflow updates, or use `schedule` instead of `refresh: changes`."
             )
     return Group(name, views, config.views[views[0]].schedule, tuple(sources))
 
