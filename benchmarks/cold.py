@@ -15,16 +15,16 @@ from benchmarks.followers import family
 from benchmarks.measure import medians
 from benchmarks.nexmark import CONFIG, SPREAD, Bench, Change
 
-_COMMAND = [sys.executable, "-m", "lake.cli", "--config", str(CONFIG), "refresh", "q20"]
+COMMAND = [sys.executable, "-m", "lake.cli", "--config", str(CONFIG)]
 _LOOK = 0.05
 KILLED = Change(1_000)
 CASES = (Change(0), KILLED, Change(1_000, SPREAD), Change(0.01, SPREAD), Change(0.2, SPREAD))
 
 
-def _run(kill_after: float | None = None) -> tuple[float, float]:
-    """(CPU, wall) seconds of one command; `kill_after`: it and its JVM are killed then."""
-    started, cpu = time.monotonic(), dict[int, float]()
-    process = subprocess.Popen(_COMMAND, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def run(kill_after: float | None = None) -> tuple[float, float]:
+    """(CPU, wall) seconds of one command without a server; `kill_after`: it and its JVM are killed then."""
+    started, cpu, command = time.monotonic(), dict[int, float](), [*COMMAND, "--server", "off", "refresh", "q20"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None:
         try:
             tree = family(process.pid)
@@ -39,7 +39,7 @@ def _run(kill_after: float | None = None) -> tuple[float, float]:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_LOOK)
     if kill_after is None and process.returncode:
-        raise RuntimeError(f"{' '.join(_COMMAND)} ended with {process.returncode}")
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
     return sum(cpu.values()), time.monotonic() - started
 
 
@@ -52,10 +52,10 @@ def cold(bench: Bench, rounds: int) -> dict[str, Any]:
         took = {}
         for case in CASES:
             bench.change(case)
-            took[str(case)] = _run()
+            took[str(case)] = run()
         bench.change(KILLED)
-        _run(kill_after=0.7 * took[str(KILLED)][1])
-        took["after SIGKILL"] = _run()
+        run(kill_after=0.7 * took[str(KILLED)][1])
+        took["after SIGKILL"] = run()
         for name in took if turn else ():  # the first of each is not counted
             found[name].append(took[name])
     assert bench.lake.verify("q20").exact

@@ -6,7 +6,7 @@ standard output; messages and errors go to standard error. A stack trace is prin
 
 from __future__ import annotations
 
-import uuid
+import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -74,7 +74,7 @@ def _options(
     version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")] = False,
 ) -> None:
     context.obj = GlobalOptions(config, env, run, debug, server, log_format)
-    set_up_logs(log_format, uuid.uuid4().hex[:12])
+    set_up_logs(log_format, os.urandom(6).hex())
 
 
 @app.command(epilog="Examples: lakejoin refresh q20 | lakejoin refresh q20 --until bid=57 | lakejoin refresh q20 --step 6h")
@@ -459,6 +459,12 @@ def serve(
         Kind | None,
         typer.Option("--render", help="Print a systemd unit, Kubernetes manifest or Compose file that keeps the server running."),
     ] = None,
+    connect: Annotated[
+        int | None,
+        typer.Option(
+            "--connect", min=1, max=65535, help="Also serve Spark Connect clients of this machine on this port, with LAKEJOIN_TOKEN."
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Refresh views by their `schedule` or `refresh: changes`, without Airflow.")
     ] = False,
@@ -490,7 +496,7 @@ def serve(
             names, tls = tuple(host_name or ()), (tls_certificate, tls_key)
             tokens = (token_file, read_only_token_file)
             limits = serving.Bounds(parallel, queue, timeout_minutes, idle_minutes, drain)
-            options = serving.Options(listen, *tokens, names, *tls, limits, watch_seconds if watch else None)
+            options = serving.Options(listen, *tokens, names, *tls, limits, watch_seconds if watch else None, connect)
             if background:
                 serving.start_in_background(context.obj, options, as_json)
                 return

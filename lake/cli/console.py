@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 
 from lake.core.texts import path_texts, versions_text
 
@@ -258,6 +257,8 @@ def print_json(data: Any) -> None:
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
+    from rich.table import Table
+
     table = Table(*columns, header_style="bold")
     for row in rows:
         table.add_row(*row)

@@ -16,7 +16,6 @@ from typing import Any
 import typer
 
 from lake.cli import console
-from lake.core.redaction import Samples
 from lake.errors import ConfigError, LakeError
 
 _UNEXPECTED = 1
@@ -90,6 +89,7 @@ class Invocation:
 
     def reported(self, error: Exception) -> LakeError:
         """An unexpected exception as an error for a person, without values that may not be shown."""
+        from lake.core.redaction import Samples
         from lake.spark.failures import as_lake_error, safely
 
         lake = self._lake

@@ -7,22 +7,22 @@ none; an address names one.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from lake.cli import console
 from lake.cli.context import GlobalOptions, invocation, write_atomically
-from lake.server.client import Client, NotUsableError, local, remote
 from lake.server.places import place_of
 
-P = ParamSpec("P")
+if TYPE_CHECKING:
+    from lake.server.client import Client
+
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit: the command then has a Spark application of its own."""
 
@@ -41,36 +41,38 @@ def in_server(command: Callable[..., None]) -> Callable[..., None]:
             taken.append((command.__name__, options))
             return
         with invocation(context):
-            client = _server(context.obj)
-            if client is not None:
-                try:
-                    _carried_out(client, command.__name__, context.obj, options)
-                    return
-                except NotUsableError as reason:
-                    console.errors().print(f"lakejoin: without the running server: {reason}", markup=False)
+            if _done_by_server(command.__name__, context.obj, options):
+                return
         command(context, **options)
 
     return either
 
 
-def _server(settings: GlobalOptions) -> Client | None:
-    """The server that is to carry out a command; None if there is none."""
+def _done_by_server(verb: str, settings: GlobalOptions, options: Mapping[str, Any]) -> bool:
+    """Whether a server has carried out the command. If one runs that may not be used, it is said why."""
     if settings.server == "off" or (settings.server == "auto" and _SUBMITTED in os.environ):
-        return None
-    if settings.server != "auto":
-        return remote(settings.server, os.environ.get("LAKEJOIN_TOKEN"))
+        return False
+    place = place_of(settings.config, settings.env)
+    if settings.server == "auto" and not os.path.exists(place.socket):  # also false if the folder may not be read
+        return False
+    from lake.server.client import NotUsableError, local, remote  # Python's HTTP client takes a tenth of a command's start
+
     try:
-        return local(place_of(settings.config, settings.env))
+        client = local(place) if settings.server == "auto" else remote(settings.server, os.environ.get("LAKEJOIN_TOKEN"))
+        if client is None:
+            return False
+        _carried_out(client, verb, settings, options)
     except NotUsableError as reason:
         console.errors().print(f"lakejoin: without the running server: {reason}", markup=False)
-        return None
+        return False
+    return True
 
 
 def _carried_out(client: Client, verb: str, settings: GlobalOptions, options: Mapping[str, Any]) -> None:
     """Print what the server's command prints, and end as it ends."""
     file = options.get("output")
     sent = {**options, "output": "-"} if file is not None else dict(options)
-    name, printed = uuid.uuid4().hex, list[str]()
+    name, printed = os.urandom(16).hex(), list[str]()
     about = {
         "debug": settings.debug,
         "log_format": settings.log_format,

@@ -18,7 +18,7 @@ from lake.server.background import Background
 from lake.server.engine import Engine
 from lake.server.http import Service
 from lake.server.lags import Lags
-from lake.server.listening import Address, Tls, token_of
+from lake.server.listening import SHORTEST_TOKEN, Address, Tls, token_of
 from lake.server.metrics import ServerMetrics
 from lake.server.page import Page
 from lake.server.places import place_of
@@ -26,6 +26,7 @@ from lake.server.process import Life, ServerProcess, description
 from lake.server.queue import Limits, Queue
 from lake.server.request import Call, Request
 from lake.server.watch import Watch
+from lake.spark.connect import connect_settings
 from lake.spark.job_groups import cancel_group
 from lake.spark.profile import heap_bytes
 
@@ -46,7 +47,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command. `watch_seconds`: None does not watch."""
+    """The options of the command. `watch_seconds`: None does not watch; `connect`: a port for Spark Connect."""
 
     listen: str | None
     token_file: Path | None
@@ -56,6 +57,7 @@ class Options:
     tls_key: Path | None
     bounds: Bounds
     watch_seconds: float | None = None
+    connect: int | None = None
 
     def address(self) -> Address | None:
         """Where to listen besides the socket. Raises ConfigError."""
@@ -65,10 +67,22 @@ class Options:
         token = token_of(self.token_file, "LAKEJOIN_TOKEN")
         read_only = token_of(self.read_only_token_file, "LAKEJOIN_READ_ONLY_TOKEN")
         if self.listen is None:
-            if tls is not None or self.host_names or self.token_file or self.read_only_token_file:
+            if tls is not None or self.host_names or (self.token_file and self.connect is None) or self.read_only_token_file:
                 raise ConfigError("Tokens, host names and TLS are for --listen HOST:PORT, which is not given.")
             return None
         return Address.parsed(self.listen, token, read_only, tuple(self.host_names), tls)
+
+    def connect_settings(self) -> dict[str, str]:
+        """The settings of the session for Spark Connect; none without --connect. Raises ConfigError if there is no token for it."""
+        if self.connect is None:
+            return {}
+        token = token_of(self.token_file, "LAKEJOIN_TOKEN")
+        if token is None or len(token) < SHORTEST_TOKEN:
+            raise ConfigError(
+                f"--connect needs a token of {SHORTEST_TOKEN} characters or more, since its clients run any code as this user. Set the "
+                "environment variable LAKEJOIN_TOKEN, or name a file with --token-file."
+            )
+        return connect_settings(self.connect, token)
 
     def idle_minutes(self, default: float) -> float:
         """The minutes without requests after which the server ends; 0: never."""
@@ -88,6 +102,7 @@ class Options:
             ("--listen", self.listen),
             *((name, file.resolve() if file is not None else None) for name, file in files),
             *(("--host-name", name) for name in self.host_names),
+            ("--connect", self.connect),
             ("--parallel", bounds.parallel),
             ("--queue", bounds.waiting),
             ("--timeout-minutes", bounds.timeout_minutes),
@@ -101,6 +116,7 @@ class Options:
 def serve(settings: GlobalOptions, options: Options) -> int:
     """Serve until the process is ended; returns the exit code. Raises LakeError if the server can't start."""
     engine = Engine(settings.config.resolve(), settings.env)
+    engine.besides = options.connect_settings()  # after the engine has looked at its environment, to which this adds the token
     address, place = options.address(), place_of(settings.config, settings.env)
     logging.getLogger("lakejoin").setLevel(logging.INFO)
     logging.getLogger("lakejoin").addHandler(Refreshes())
@@ -115,10 +131,12 @@ def serve(settings: GlobalOptions, options: Options) -> int:
     page = Page(queue, lambda: list(engine.config().views), lags, str(engine.file))
     said = description(str(engine.file), settings.env, engine.salt)
 
+    connect = {} if options.connect is None else {"connect": f"sc://localhost:{options.connect}"}
+
     def about() -> dict[str, Any]:
         now = {"ready": queue.ready, "running": queue.running, "waiting": queue.waiting, "idle_seconds": round(queue.idle_for(), 1)}
         own = {name: value for name, value in process.description.to_json().items() if name != "salt"}
-        return own | now | {"parallel": limits.parallel, "drain_seconds": bounds.drain, "socket": str(place.socket)}
+        return own | now | {"parallel": limits.parallel, "drain_seconds": bounds.drain, "socket": str(place.socket), **connect}
 
     service = Service(served, parsed, queue, page, about, engine.refuse_other_process, metrics.text)
     watch = None

@@ -34,10 +34,14 @@ class OtherSettingsError(LakeError):
 
 @dataclass
 class Engine:
-    """The session and the open lakehouses of one configuration file. Raises ConfigError if the file is not valid."""
+    """The session and the open lakehouses of one configuration file. `besides`: settings of the session beside those of `spark:`.
+
+    Raises ConfigError if the file is not valid.
+    """
 
     file: Path
     env: str | None
+    besides: Mapping[str, str] = field(default_factory=dict)
     salt: str = field(default_factory=lambda: secrets.token_hex(16))
     _environment: dict[str, str] = field(init=False)
     _spark: SparkSession | None = None
@@ -52,7 +56,7 @@ class Engine:
 
     def start(self) -> Config:
         """Start Spark; returns the configuration as it is now. Raises LakeError."""
-        self._spark = make_session(self._settings)
+        self._spark = make_session(self._settings, self.besides)
         return self.config()
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 from lake.errors import ConfigError
 from lake.server.access import Access
 
-_SHORTEST_TOKEN = 16
+SHORTEST_TOKEN = 16
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -53,8 +53,8 @@ class Address:
                 "or name a file with --token-file."
             )
         for given in filter(None, (token, read_only)):
-            if len(given) < _SHORTEST_TOKEN:
-                raise ConfigError(f"A token must have at least {_SHORTEST_TOKEN} characters. `openssl rand -hex 32` makes one.")
+            if len(given) < SHORTEST_TOKEN:
+                raise ConfigError(f"A token must have at least {SHORTEST_TOKEN} characters. `openssl rand -hex 32` makes one.")
         if token == read_only:
             raise ConfigError("The two tokens are the same: whoever may read could also change the views. Use another one for reading.")
         if tls is not None:

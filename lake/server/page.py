@@ -16,6 +16,7 @@ from lake.errors import LakeError
 from lake.server.lags import Lags
 from lake.server.queue import Queue
 from lake.server.request import Request
+from lake.server.verbs import Body
 
 _SHOWN = 50
 
@@ -88,17 +89,21 @@ def _asked(request: Request) -> str:
     """The request as the words of a command."""
     words = [request.call.verb, *_named(request)]
     for name, value in request.call.options.items():
-        if name not in ("views", "view", "as_json") and value not in (None, False, [], ()):
-            words.append(f"--{name.replace('_views', '').replace('_', '-')}" + ("" if value is True else f" {value}"))
+        if name in ("views", "view", "as_json") or value in (None, False, [], ()):
+            continue
+        option = f"--{name.replace('_views', '').replace('_', '-')}"
+        words += [option if one is True else f"{option} {one}" for one in (value if isinstance(value, list) else [value])]
     return " ".join(words)
 
 
 def _route(path: str, method: str, said: Mapping[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
     body = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     schema = schemas.get(body.get("$ref", "").rpartition("/")[2], {})
+    last = list(Body.model_fields)  # the fields that all verbs have
+    properties = sorted(schema.get("properties", {}).items(), key=lambda item: item[0] in last)
     fields = [
         {"name": name, "kind": _kind(found), "required": name in schema.get("required", ()), "text": found.get("description", "")}
-        for name, found in schema.get("properties", {}).items()
+        for name, found in properties
     ]
     return {"path": path, "method": method.upper(), "summary": said.get("summary", ""), "fields": fields}
 

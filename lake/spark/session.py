@@ -58,8 +58,10 @@ _DEFAULTS = {
 }
 
 
-def make_session(settings: Mapping[str, str]) -> SparkSession:
+def make_session(settings: Mapping[str, str], besides: Mapping[str, str] | None = None) -> SparkSession:
     """A session with Delta. The given settings override those of spark-submit, and these override Lakejoin's defaults.
+
+    `besides`: settings that change no results, so that views are the same with and without them.
 
     Raises ConfigError if there is no Java that can run Spark.
     """
@@ -78,7 +80,7 @@ def make_session(settings: Mapping[str, str]) -> SparkSession:
     settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: " ".join(filter(None, options))})}
     if "spark.master" not in settings and "SPARK_REMOTE" not in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master("local[*]")
-    for key, value in {**_DEFAULTS, **settings, **written}.items():
+    for key, value in {**_DEFAULTS, **(besides or {}), **settings, **written}.items():
         builder = builder.config(key, value)
     if submitted:  # the JVM runs already, with its own class path and logging
         session = builder.config("spark.log.level", settings.get("spark.log.level", "ERROR")).getOrCreate()

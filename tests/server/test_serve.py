@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -129,7 +130,10 @@ def until(condition: Callable[[], Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    options = ("--listen", "127.0.0.1:0", "--queue", "20", "--drain", "30")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ("--listen", "127.0.0.1:0", "--queue", "20", "--drain", "30", "--connect", str(port))
     found = Server(tmp_path_factory.mktemp("serve") / "lake", options, {"LAKEJOIN_TOKEN": TOKEN, "LAKEJOIN_READ_ONLY_TOKEN": READING})
     found.start()
     yield found
@@ -285,6 +289,30 @@ def test_over_tcp_a_token_is_needed_and_the_reading_one_only_reads(server: Serve
     refused = server.run("--server", url, "show", "totals", LAKEJOIN_TOKEN="x" * 32)
     assert (refused.returncode, "token is missing or wrong" in refused.stderr) == (2, True)
     assert TOKEN not in (place_of(server.folder / "lakejoin.yml", None, server.env()).log).read_text()
+
+
+CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+spark.sql(f"INSERT INTO delta.`{sys.argv[2]}/orders` VALUES (500, 1, 3)")
+print(spark.read.format("delta").load(f"{sys.argv[2]}/views/totals").count())
+"""
+
+
+def test_connect_clients_share_the_driver_and_need_the_token(server: Server) -> None:
+    def connect(token: str) -> subprocess.CompletedProcess[str]:
+        url = f"{server.about()['connect']}/;token={token}"
+        command = [sys.executable, "-c", CONNECT, url, str(server.folder)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=WAIT, env=server.env(), check=False)
+
+    server.run("refresh", "totals")
+    assert "UNAUTHENTICATED" in connect("x" * 32).stderr
+    done = connect(TOKEN)
+    assert (done.returncode, int(done.stdout)) == (0, len(server.totals())), done.stderr
+    server.orders.append((500, 1, 3))
+    assert "incremental" in server.run("refresh", "totals").stdout
+    assert server.published_totals() == server.totals()
 
 
 def test_only_its_user_may_open_the_socket_and_there_is_one_server(server: Server) -> None:
