@@ -124,8 +124,8 @@ class Running(Trees):
         """The number of a frame's rows, and the counts observed while they were computed, by name (missing where no row was observed)."""
         counting = frame.groupBy().count()
         (row,) = counting.collect()
-        seen = self._plans.observed(counting._jdf)
-        return int(row[0]), {str(name): tuple(int(n) for n in counts) for name, counts in seen.items()}
+        seen = self.dict(self._plans.observed(counting._jdf))
+        return int(row[0]), {name: tuple(counts) for name, counts in seen.items()}
 
     def _counted(self, local: Java | None) -> tuple[DataFrame, int] | None:
         return None if local is None else (DataFrame(local, self.spark), int(self._plans.size(local)))

@@ -160,9 +160,9 @@ class Scala:
         """A Java list as a Scala immutable sequence."""
         return self._to_seq(java_list)
 
-    def dict(self, scala_map: Java) -> dict[str, str]:
-        """A Scala map of strings as a dict."""
-        found: dict[str, str] = json.loads(self._to_json(scala_map, None))
+    def dict(self, java_map: Java) -> dict[str, Any]:
+        """A Scala or Java map of texts, numbers or lists of them as a dict, in one call."""
+        found: dict[str, Any] = json.loads(self._to_json(java_map, None))
         return found
 
     def is_a(self, java: Java, class_name: str) -> bool:
