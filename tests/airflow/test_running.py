@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -210,7 +211,7 @@ def _a_real_time_path_is_started_and_looked_after(small: TestLake, airflow: Api)
 
 def _the_same_in_a_server(small: TestLake, airflow: Api) -> None:
     """From here on the tasks are requests: no application is started for them."""
-    file, runtime = small.folder / "lakejoin.yml", {"LAKEJOIN_RUNTIME_DIR": str(small.folder / "run"), "LAKEJOIN_TOKEN": TOKEN}
+    file, runtime = small.folder / "lakejoin.yml", {"LAKEJOIN_RUNTIME_DIR": mkdtemp(prefix="lakejoin-"), "LAKEJOIN_TOKEN": TOKEN}
     command = [sys.executable, "-m", "lake.cli", "--config", str(file), "serve", "--listen", "127.0.0.1:0"]
     server = subprocess.Popen(command, env={**os.environ, **runtime})
     try:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,6 +51,8 @@ class Server:
     folder: Path
     options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    # not below pytest's folder, whose path is too long for a socket
+    runtime: tempfile.TemporaryDirectory[str] = field(default_factory=lambda: tempfile.TemporaryDirectory(prefix="lakejoin-"))
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
@@ -90,7 +93,7 @@ class Server:
         return [sys.executable, "-m", "lake.cli", "--config", str(self.folder / "lakejoin.yml"), *words]
 
     def env(self, **more: str) -> dict[str, str]:
-        own = {"PYTHONPATH": str(ROOT), "LAKEJOIN_RUNTIME_DIR": str(self.folder / "run")}
+        own = {"PYTHONPATH": str(ROOT), "LAKEJOIN_RUNTIME_DIR": self.runtime.name}
         return {**{k: v for k, v in os.environ.items() if not k.startswith("LAKEJOIN_")}, **own, **self.environment, **more}
 
     def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
