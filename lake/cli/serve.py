@@ -125,7 +125,7 @@ def serve(settings: GlobalOptions, options: Options) -> int:
     bounds, seconds = options.bounds, options.bounds.timeout_minutes
     limits = Limits(bounds.parallel or os.cpu_count() or 2, bounds.waiting, seconds * 60 if seconds else None)
     commands = Commands(engine, {verb.name: verb for verb in served})
-    queue = Queue(commands.run, lambda request: cancel_group(engine.spark, request.id), limits, metrics.count)
+    queue = Queue(commands.run, lambda request: cancel_group(engine.spark, request.jobs), limits, metrics.count)
     lags = Lags(lambda: engine.lake(False).status(), lambda: queue.ready)
     metrics.watch(queue, lags)
     page = Page(queue, lambda: list(engine.config().views), lags, str(engine.file))

@@ -79,7 +79,7 @@ class Commands:
         settings = GlobalOptions(self.engine.file, self.engine.env, call.run, bool(client.get("debug")))
         options = {**call.options, **({"output": Path("-")} if "output" in call.options else {})}  # files are the client's
         logs = _logs(request, str(client.get("log_format", "none")))
-        jobs = job_group(self.engine.spark, request.id, f"lakejoin {call.verb}")
+        jobs = job_group(self.engine.spark, request.jobs, f"lakejoin {call.verb}")
         with _as_current(request), console.printing_to(_output(request)), _opened_by(self.engine), logs, jobs:
             try:
                 self.verbs[call.verb].command(CommandContext(settings), **options)

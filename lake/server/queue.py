@@ -6,15 +6,18 @@ an equal one, since its answer will be no older than that one's own would be.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from lake.server.request import INTERRUPTED, Request
 
+logger = logging.getLogger(__name__)  # not of "lakejoin", whose records go to the clients: it prints to standard error
 _ABANDONED_AFTER = 10.0
 _LOOKS_EVERY = 0.5
 _REMEMBERED_FOR = 600.0
@@ -24,6 +27,10 @@ _REMEMBERED_TEXT = 64 * 1024 * 1024
 
 class QueueFullError(Exception):
     """As many requests wait as may."""
+
+
+class OtherRequestError(Exception):
+    """The name of a request was given to another one."""
 
 
 class DrainingError(Exception):
@@ -51,6 +58,7 @@ class Queue:
     on_end: Callable[[Request], None] = lambda _: None
     _ready: bool = False
     _draining: bool = False
+    _drains: int = 0
     _waiting: list[Request] = field(default_factory=list)
     _running: dict[str, Request] = field(default_factory=dict)
     _known: dict[str, Request] = field(default_factory=dict)
@@ -71,15 +79,18 @@ class Queue:
             self._dispatch()
 
     def submit(self, request: Request) -> Request:
-        """Take a request: the one returned answers it. Raises QueueFullError or DrainingError."""
+        """Take a request: the one returned answers it. Raises QueueFullError, DrainingError or OtherRequestError."""
         with self._changed:
             if (known := self._known.get(request.id)) is not None:
+                if known.call.asks != request.call.asks:
+                    raise OtherRequestError
+                known.waits &= request.call.waits
                 return known
             if self._draining:
                 raise DrainingError
             same = next((r for r in self._waiting if r.call.same == request.call.same), None)
             if same is not None:
-                same.callers += 1
+                same.callers.add(request.id)
                 self._known[request.id] = same
                 return same
             if len(self._waiting) >= self.limits.waiting:
@@ -94,18 +105,21 @@ class Queue:
         with self._changed:
             return self._known.get(request_id)
 
-    def cancel(self, request: Request, reason: str, everyone: bool = True) -> None:
-        """End a request; one that others wait for as well goes on, unless `everyone`. What it has published stays."""
+    def cancel(self, request: Request, reason: str, caller: str | None = None) -> None:
+        """End a request; if a `caller` (a name of the request) cancels it, only once the others have done so, too. What it has published
+        stays."""
         with self._changed:
-            request.callers -= 1
-            if request.state == "done" or request.cancelled or (request.callers > 0 and not everyone):
+            if caller is not None:
+                request.callers.discard(caller)
+            if request.state == "done" or request.cancelled or (request.callers and caller is not None):
                 return
             request.cancelled = reason
             if request.state == "waiting":
                 self._waiting.remove(request)
                 self._end(request, INTERRUPTED)
                 return
-        self.cancel_jobs(request)
+        with _logged("A request was not cancelled"):  # outside the lock: it asks the JVM, which may take long
+            self.cancel_jobs(request)
 
     def requests(self) -> list[Request]:
         """All that are known, newest first."""
@@ -130,13 +144,22 @@ class Queue:
             return 0.0 if self._running or self._waiting else time.monotonic() - self._idle_since
 
     def drain(self, seconds: float) -> None:
-        """Take no more requests, and wait until those there are have ended; those that have not by then are cancelled."""
+        """Take no more requests, and wait until those there are have ended; those that have not by then are cancelled. A second call ends
+        the wait of the first."""
         with self._changed:
-            self._draining = True
-            if not self._changed.wait_for(lambda: not self._running and not self._waiting, seconds):
-                for request in [*self._waiting, *self._running.values()]:
-                    self.cancel(request, "the server ended")
-                self._changed.wait_for(lambda: not self._running, _ABANDONED_AFTER)
+            self._draining, self._drains = True, self._drains + 1
+            this = self._drains
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._idle or self._drains > this, seconds)
+            unfinished = [*self._waiting, *self._running.values()]
+        for request in unfinished:
+            self.cancel(request, "the server ended")
+        with self._changed:
+            self._changed.wait_for(lambda: self._idle, _ABANDONED_AFTER)
+
+    @property
+    def _idle(self) -> bool:
+        return not self._running and not self._waiting
 
     def _dispatch(self) -> None:
         """Start each waiting request whose view and lane are free. Called under the lock."""
@@ -167,17 +190,17 @@ class Queue:
             request.emit({"err": f"lakejoin: interrupted ({request.cancelled}); what was published stays as it was.\n"})
         request.end(exit_code)
         self._idle_since = time.monotonic()
-        self.on_end(request)
+        with _logged("A request was not counted"):
+            self.on_end(request)
         self._forget()
         self._changed.notify_all()
 
     def _forget(self) -> None:
-        """Forget answers that are old, and more than enough. Called under the lock."""
-        kept, text = 0, 0
-        for name, request in sorted(self._known.items(), key=lambda item: -item[1].submitted):
+        """Forget answers that are old, and more than enough, those that ended first. Called under the lock."""
+        kept, text, ended = 0, 0, [(r.ended, name, r) for name, r in self._known.items() if r.ended is not None]
+        for at, name, request in sorted(ended, key=lambda one: -one[0]):
             kept, text = kept + 1, text + request.size
-            old = request.ended is not None and time.time() - request.ended > _REMEMBERED_FOR
-            if request.state == "done" and (old or kept > _REMEMBERED or text > _REMEMBERED_TEXT):
+            if time.time() - at > _REMEMBERED_FOR or kept > _REMEMBERED or (text > _REMEMBERED_TEXT and kept > 1):
                 del self._known[name]
 
     def _look(self) -> None:
@@ -197,3 +220,12 @@ class Queue:
                 yield request, f"it ran for more than {limit:g} s"
             elif request.abandoned_for() > _ABANDONED_AFTER:
                 yield request, "its client is gone"
+
+
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    """Within it, errors are logged: they must neither end the thread of the time-outs, nor keep what waits from starting."""
+    try:
+        yield
+    except Exception:
+        logger.exception(what)

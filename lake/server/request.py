@@ -46,18 +46,26 @@ class Call:
 
     @property
     def same(self) -> object:
-        """Calls with equal values have the same answer if none of them has begun."""
-        return (self.verb, repr(sorted(self.options.items())), self.run, repr(sorted(self.client.items())))
+        """Calls with equal values have the same answer if none of them has begun, and end for the same reasons."""
+        return (*self.asks, repr(sorted(self.client.items())), self.waits, self.seconds)
+
+    @property
+    def asks(self) -> tuple[object, ...]:
+        """What is to be done: one name of a request is for one of these."""
+        return (self.verb, repr(sorted(self.options.items())), self.run)
 
 
 @dataclass
 class Request:
-    """A call, from its arrival to its answer. Times are in seconds since 1970; `callers`: how many clients asked for the same; `cancelled`:
-    why it was cancelled; `usage`: which option was not valid; `error`: the class of the error that it
-    ended with; `again`: whether the same may succeed later; `refreshes`: the results of the refreshes that it made."""
+    """A call, from its arrival to its answer. Times are in seconds since 1970; `jobs`: the group of its Spark jobs, which no other request
+    ever has (an `id` may come again after it was forgotten); `callers`: the names under which clients asked for the same, and have not
+    cancelled it; `waits`: as of the call, until a client asks that does not wait; `cancelled`: why it was cancelled; `usage`: which option
+    was not valid; `error`: the class of the error that it ended with; `again`: whether the same may succeed later; `refreshes`: the results
+    of the refreshes that it made."""
 
     call: Call
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    jobs: str = field(init=False)
     state: State = "waiting"
     submitted: float = field(default_factory=time.time)
     started: float | None = None
@@ -67,13 +75,19 @@ class Request:
     usage: str = ""
     error: str = ""
     again: bool = False
-    callers: int = 1
+    callers: set[str] = field(default_factory=set)
+    waits: bool = field(init=False)
     refreshes: list[Mapping[str, Any]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     size: int = 0
     _readers: dict[object, Callable[[], None]] = field(default_factory=dict)
     _left: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.jobs = f"{self.id}-{uuid.uuid4().hex[:8]}"
+        self.callers.add(self.id)
+        self.waits = self.call.waits
 
     def emit(self, event: Event) -> None:
         """Add an event, and wake the readers. Raises TooMuchOutputError for a result that is too long."""
@@ -113,7 +127,7 @@ class Request:
     def abandoned_for(self) -> float:
         """For how many seconds no client has read the events of a request that one should wait for."""
         with self._lock:
-            return time.monotonic() - self._left if self.call.waits and not self._readers else 0.0
+            return time.monotonic() - self._left if self.waits and not self._readers else 0.0
 
     def text(self, kind: Literal["out", "err"]) -> str:
         """What the command has printed so far."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from lake.server import queue as queues
-from lake.server.queue import DrainingError, Limits, Queue, QueueFullError
+from lake.server.queue import DrainingError, Limits, OtherRequestError, Queue, QueueFullError
 from lake.server.request import INTERRUPTED, Call, Request, TooMuchOutputError
 
 WAIT = 10.0
@@ -101,13 +101,44 @@ def test_an_equal_request_joins_one_that_waits_but_not_one_that_has_begun(queue:
     first, second, third = (queue.submit(Request(call, n)) for n in "123")
     assert (first.id, second.id, third.id) == ("1", "2", "2")
     assert queue.get("3") is second
-    queue.cancel(third, "one of two", everyone=False)
-    assert second.state == "waiting"
-    queue.cancel(second, "both", everyone=False)
+    for _ in range(2):  # again, because its answer was lost
+        queue.cancel(third, "one of two", caller="3")
+        assert second.state == "waiting"
+    queue.cancel(second, "both", caller="2")
     assert (second.state, second.exit_code) == ("done", INTERRUPTED)
     work.gate("1").set()
     until(lambda: ended(first))
     assert work.began == ["1"]
+
+
+def test_a_request_is_joined_by_none_that_ends_for_other_reasons(queue: Queue, work: Work) -> None:
+    """A client that waits ends its request by going away; a time limit is of the one that has it."""
+    queue.submit(refresh("1", "a"))
+    calls = [
+        Call("refresh", {"views": ["a"]}, "a", True, waits=waits, seconds=limit)
+        for waits, limit in ((True, None), (False, None), (True, 9))
+    ]
+    assert [queue.submit(Request(call, name)).id for call, name in zip(calls, "234", strict=True)] == ["2", "3", "4"]
+
+
+def test_one_that_is_asked_for_again_without_waiting_needs_no_reader(queue: Queue, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "_ABANDONED_AFTER", 0.2)
+    request, other = queue.submit(refresh("1", "a", waits=True)), queue.submit(refresh("2", "b", waits=True))
+    queue.submit(refresh("1", "a"))
+    until(lambda: ended(other))
+    assert (request.abandoned_for(), request.state) == (0.0, "running")
+
+
+def test_a_name_is_of_one_request(queue: Queue, work: Work) -> None:
+    first = queue.submit(refresh("1", "a"))
+    with pytest.raises(OtherRequestError):
+        queue.submit(refresh("1", "b"))
+    assert queue.submit(refresh("1", "a", waits=True)) is first
+
+
+def test_a_name_that_comes_again_later_has_other_spark_jobs() -> None:
+    """Spark cancels all later jobs of a group that was cancelled."""
+    assert refresh("1", "a").jobs != refresh("1", "a").jobs
 
 
 def test_the_same_name_gets_the_same_answer(queue: Queue, work: Work) -> None:
@@ -200,6 +231,37 @@ def test_draining_takes_nothing_new_and_finishes_what_there_is(work: Work) -> No
     assert (first.exit_code, second.exit_code, work.cancelled) == (0, 0, [])
 
 
+def test_a_second_drain_ends_the_wait_of_the_first(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for a request that can't be cancelled."""
+    monkeypatch.setattr(queues, "_ABANDONED_AFTER", 0.05)
+    queue = Queue(work.run, lambda _: None, Limits(parallel=1, waiting=3))
+    queue.open()
+    request = queue.submit(refresh("1", "a"))
+    first = threading.Thread(target=queue.drain, args=(WAIT,), daemon=True)
+    first.start()
+    until(lambda: not queue.ready)
+    queue.drain(0)
+    first.join(WAIT / 2)
+    assert (first.is_alive(), request.state) == (False, "running")
+    work.gate("1").set()
+
+
+def test_errors_in_cancelling_and_counting_stop_neither_time_outs_nor_what_waits(work: Work) -> None:
+    def broken(request: Request) -> None:
+        raise AttributeError("the JVM is gone")
+
+    queue = Queue(work.run, broken, Limits(parallel=2, waiting=3, seconds=0.01), broken)
+    queue.open()
+    requests = [queue.submit(refresh(n, "a")) for n in "12"] + [queue.submit(refresh("3", "b"))]
+    until(lambda: bool(requests[0].cancelled and requests[2].cancelled))
+    work.gate("1").set()
+    until(lambda: bool(requests[1].cancelled))
+    for n in "23":
+        work.gate(n).set()
+    queue.drain(WAIT)
+    assert [request.exit_code for request in requests] == [INTERRUPTED] * 3
+
+
 def test_draining_cancels_what_takes_too_long(work: Work) -> None:
     queue = Queue(work.run, work.cancel, Limits(parallel=1, waiting=3))
     queue.open()
@@ -227,6 +289,20 @@ def test_old_answers_are_forgotten(queue: Queue, work: Work, monkeypatch: pytest
         request = queue.submit(refresh(str(n), "a"))
         until(lambda found=request: ended(found))  # type: ignore[misc]
     assert [request.id for request in queue.requests()] == ["3", "2"]
+
+
+def test_the_answer_of_a_long_request_outlives_later_ones_that_ended_before(
+    queue: Queue, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "_REMEMBERED", 2)
+    long = queue.submit(refresh("long", "a"))
+    for n in range(3):
+        work.gate(str(n)).set()
+        request = queue.submit(refresh(str(n), "b"))
+        until(lambda found=request: ended(found))  # type: ignore[misc]
+    work.gate("long").set()
+    until(lambda: ended(long))
+    assert queue.get("long") is long
 
 
 def test_an_answer_that_is_too_long_is_refused_and_its_error_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
