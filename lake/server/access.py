@@ -22,6 +22,8 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 MOST_BYTES = 1024 * 1024
 """The size of the largest request."""
 _OPEN = ("/healthz", "/readyz")
+ONLY_READS = "only_reads"
+"""The name under which the state of a request says that its token may only read."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,17 @@ class Access:
             return Refusal(403, "This token may only read. Use the token of `lakejoin serve --token-file`.")
         return None
 
+    def only_reads(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request that is not refused came with the token for reading."""
+        return self.token is not None and not _same(_given(headers.get("authorization", "")), self.token)
+
     def _of_a_browser(self, headers: Mapping[str, str]) -> Refusal | None:
         """Refuses names that are not the server's (DNS rebinding), and pages of other servers."""
         host = headers.get("host", "")
         if self.hosts is not None and _name(f"//{host}") not in self.hosts:
             return Refusal(421, f"This server is not called {host!r}. Give the name with `lakejoin serve --host-name NAME`.")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.partition("://")[2] != host:
             return Refusal(403, "A page of another server may not use this one.")
         return None
 
@@ -112,7 +118,8 @@ class Guarded:
         if refusal is not None:
             await refuse(send, refusal)
             return
-        await self.application(scope, receive, _with_headers(send))
+        state = {**scope.get("state", {}), ONLY_READS: self.access.only_reads(headers)}
+        await self.application({**scope, "state": state}, receive, _with_headers(send))
 
 
 async def _bounded(headers: Mapping[str, str], receive: Receive) -> tuple[Refusal | None, Receive]:
@@ -123,8 +130,9 @@ async def _bounded(headers: Mapping[str, str], receive: Receive) -> tuple[Refusa
     body, more = b"", "content-length" in headers or "transfer-encoding" in headers
     while more:
         message = await receive()
-        body += message.get("body", b"")
-        more = message["type"] == "http.request" and message.get("more_body", False)
+        if message["type"] != "http.request":
+            return Refusal(400, "The request ended before it was complete."), receive
+        body, more = body + message.get("body", b""), message.get("more_body", False)
         if len(body) > MOST_BYTES:
             return too_long, receive
     sent = False

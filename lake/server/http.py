@@ -1,8 +1,8 @@
 """The server's HTTP interface: POST /v1/VERB takes a verb's options as JSON; its answer is one JSON object, or a line for each event.
 
 A request that was carried out is answered with status 200 and the command's exit code, whatever that is. Other statuses say that it was
-not carried out: 400 invalid options, 401 and 403 access, 404 unknown, 409 other settings, 413 too long, 421 wrong host, 429 too many
-requests, 503 the server starts or ends.
+not carried out: 400 invalid options, 401 and 403 access, 404 unknown, 409 other settings or the name of another request, 413 too long,
+421 wrong host, 429 too many requests, 503 the server starts or ends.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
 from lake import __version__
+from lake.server.access import ONLY_READS
 from lake.server.engine import OtherSettingsError
 from lake.server.page import Page
-from lake.server.queue import DrainingError, Queue, QueueFullError
+from lake.server.queue import DrainingError, OtherRequestError, Queue, QueueFullError
 from lake.server.request import Call, Request
 from lake.server.verbs import Body, Parse, UsageError, Verb, Words
 
@@ -37,6 +38,13 @@ _ABOUT = """Runs the verbs of the lakejoin command in a warm Spark session.
 Each `POST /v1/VERB` takes the verb's options as JSON. The answer has the exit code of the command, its result (what `--json` prints) and
 its messages. `Lakejoin-Request: ID` names a request: the same name again gets the same answer. `Prefer: respond-async` answers immediately,
 and `GET /v1/requests/ID` says how far it is. `Accept: application/x-ndjson` asks for a line of JSON for each event, as it happens."""
+
+
+class _Json(JSONResponse):
+    """JSON in ASCII: a text may have half a surrogate pair, which no UTF-8 has. One such text must not make every answer fail."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":")).encode()
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,8 @@ async def _asked(http: Http, service: Service, verb: Verb, options: dict[str, An
     given, client = http.headers.get("lakejoin-request"), body.client or {}
     if given is not None and not _ID.fullmatch(given):
         return _error(400, "Lakejoin-Request is at most 64 letters, digits, - and _.")
+    if body.run is not None and getattr(http.state, ONLY_READS, False):
+        return _error(403, "This token may only read, and `run` stores the result of a scheduled run. Leave it out.")
     if verb.prints_json and not client:
         options["as_json"] = True
     waits = "respond-async" not in http.headers.get("prefer", "")
@@ -102,6 +112,8 @@ async def _asked(http: Http, service: Service, verb: Verb, options: dict[str, An
         request = service.queue.submit(Request(call, given) if given else Request(call))
     except OtherSettingsError as error:
         return _error(409, str(error))
+    except OtherRequestError:
+        return _error(409, f"{given} is the name of another request. Give each request a name of its own.")
     except QueueFullError:
         limit = service.queue.limits.waiting
         return _error(429, f"{limit} requests wait, which is the limit (`--queue`). Try again later.", {"Retry-After": "5"})
@@ -113,7 +125,7 @@ async def _asked(http: Http, service: Service, verb: Verb, options: dict[str, An
 async def _answer(http: Http, request: Request, name: str, waits: bool) -> Response:
     headers = {"Lakejoin-Request": name}
     if not waits:
-        return JSONResponse(request.to_json() | {"id": name}, 202, headers)
+        return _Json(request.to_json() | {"id": name}, 202, headers)
     if _EVENTS in http.headers.get("accept", ""):
         return StreamingResponse(_lines(request), media_type=_EVENTS, headers=headers)
     events = _events(request)
@@ -121,7 +133,7 @@ async def _answer(http: Http, request: Request, name: str, waits: bool) -> Respo
         if await http.is_disconnected():
             await events.aclose()
             break
-    return JSONResponse(answer_of(request) | {"id": name}, headers=headers)
+    return _Json(answer_of(request) | {"id": name}, headers=headers)
 
 
 def answer_of(request: Request) -> dict[str, Any]:
@@ -130,7 +142,7 @@ def answer_of(request: Request) -> dict[str, Any]:
     result: Any = None
     if text:
         try:
-            result = json.loads(text)
+            result = json.loads(text, parse_constant=str)  # NaN is no JSON
         except ValueError:
             result = text
     return request.to_json() | {"result": result, "messages": [*request.text("err").splitlines(), *filter(None, [request.usage])]}
@@ -138,7 +150,7 @@ def answer_of(request: Request) -> dict[str, Any]:
 
 async def _lines(request: Request) -> AsyncIterator[str]:
     async for event in _events(request):
-        yield json.dumps(event, ensure_ascii=False) + "\n"
+        yield json.dumps(event) + "\n"
 
 
 async def _events(request: Request) -> AsyncGenerator[dict[str, Any], None]:
@@ -166,13 +178,13 @@ async def _events(request: Request) -> AsyncGenerator[dict[str, Any], None]:
 
 def _add_requests(app: FastAPI, queue: Queue) -> None:
     @app.get("/v1/requests", summary="The requests that run, wait or ended lately.", tags=["requests"])
-    async def requests() -> list[dict[str, Any]]:
-        return [request.to_json() for request in queue.requests()]
+    async def requests() -> Response:
+        return _Json([request.to_json() for request in queue.requests()])
 
     @app.get("/v1/requests/{name}", summary="One request, with its answer so far.", tags=["requests"])
     async def one(name: str) -> Response:
         request = queue.get(name)
-        return _unknown(name) if request is None else JSONResponse(answer_of(request) | {"id": name})
+        return _unknown(name) if request is None else _Json(answer_of(request) | {"id": name})
 
     @app.get("/v1/requests/{name}/events", summary="The events of a request, from its start to its end.", tags=["requests"])
     async def events(name: str) -> Response:
@@ -184,14 +196,14 @@ def _add_requests(app: FastAPI, queue: Queue) -> None:
         request = queue.get(name)
         if request is None:
             return _unknown(name)
-        await asyncio.to_thread(queue.cancel, request, "cancelled", False)
-        return JSONResponse(request.to_json() | {"id": name})
+        await asyncio.to_thread(queue.cancel, request, "cancelled", name)
+        return _Json(request.to_json() | {"id": name})
 
 
 def _add_pages(app: FastAPI, service: Service) -> None:
     @app.get("/v1/server", summary="What this server is, and what it does.", tags=["server"])
-    async def server() -> dict[str, Any]:
-        return service.about()
+    async def server() -> Response:
+        return _Json(service.about())
 
     @app.get("/healthz", summary="Whether the process answers.", tags=["server"])
     async def health() -> dict[str, str]:
@@ -199,7 +211,7 @@ def _add_pages(app: FastAPI, service: Service) -> None:
 
     @app.get("/readyz", summary="Whether requests are carried out.", tags=["server"])
     async def ready() -> Response:
-        return JSONResponse({"ready": service.queue.ready}, 200 if service.queue.ready else 503)
+        return _Json({"ready": service.queue.ready}, 200 if service.queue.ready else 503)
 
     @app.get("/metrics", summary="Metrics for Prometheus.", tags=["server"])
     async def metrics() -> Response:
@@ -207,16 +219,20 @@ def _add_pages(app: FastAPI, service: Service) -> None:
 
     @app.get("/", include_in_schema=False)
     async def page() -> HTMLResponse:
-        return HTMLResponse(await asyncio.to_thread(service.page.overview))
+        return _html(await asyncio.to_thread(service.page.overview))
 
     @app.get("/requests/{name}", include_in_schema=False)
     async def request_page(name: str) -> Response:
         request = service.queue.get(name)
-        return _unknown(name) if request is None else HTMLResponse(service.page.request(request))
+        return _unknown(name) if request is None else _html(await asyncio.to_thread(service.page.request, request))
 
     @app.get("/docs", include_in_schema=False)
     async def documentation() -> HTMLResponse:
-        return HTMLResponse(service.page.documentation(app.openapi()))
+        return _html(service.page.documentation(app.openapi()))
+
+
+def _html(page: str) -> HTMLResponse:
+    return HTMLResponse(page.encode(errors="replace"))
 
 
 def _unknown(name: str) -> Response:
@@ -224,7 +240,7 @@ def _unknown(name: str) -> Response:
 
 
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({"error": text}, status, headers)
+    return _Json({"error": text}, status, headers)
 
 
 async def _invalid(_: Http, error: Exception) -> Response:

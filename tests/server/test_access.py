@@ -82,13 +82,15 @@ def test_only_its_own_names_are_answered(host: str, found: int) -> None:
 def test_pages_of_other_servers_are_refused() -> None:
     assert status("POST", "/v1/refresh", authorization=f"Bearer {ALL}", origin="https://evil.example") == 403
     assert status("POST", "/v1/refresh", authorization=f"Bearer {ALL}", origin="null") == 403
+    assert status("POST", "/v1/refresh", authorization=f"Bearer {ALL}", origin="http://[") == 403
     assert status("POST", "/v1/refresh", authorization=f"Bearer {ALL}", origin="http://127.0.0.1:8471") == 200
 
 
-def send(chunks: list[bytes], headers: dict[str, str]) -> tuple[int, bytes]:
-    """The status and what the application was given of a request over the Unix socket."""
+def send(chunks: list[bytes | None], headers: dict[str, str]) -> tuple[int, bytes]:
+    """The status and what the application was given of a request over the Unix socket; None: the client goes away."""
     got, sent = b"", list[dict[str, Any]]()
-    waiting = [{"type": "http.request", "body": chunk, "more_body": i < len(chunks) - 1} for i, chunk in enumerate(chunks)]
+    parts = [{"type": "http.request", "body": chunk, "more_body": i < len(chunks) - 1} for i, chunk in enumerate(chunks)]
+    waiting = [part if part["body"] is not None else {"type": "http.disconnect"} for part in parts]
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         nonlocal got
@@ -111,6 +113,10 @@ def test_long_requests_are_refused_whether_they_say_so_or_not() -> None:
     assert send([b"x"], {"content-length": str(MOST_BYTES + 1)})[0] == 413
     assert send([half, half, b"x"], {"transfer-encoding": "chunked"})[0] == 413
     assert send([half, half], {"transfer-encoding": "chunked"}) == (200, half + half)
+
+
+def test_a_request_whose_client_goes_away_in_the_middle_is_refused() -> None:
+    assert send([b'{"views": ["v"]}', None], {"content-length": "100"}) == (400, b"")
 
 
 @pytest.mark.parametrize(

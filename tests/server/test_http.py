@@ -19,6 +19,7 @@ import yaml
 from lake.cli.served import parsed, verbs
 from lake.core.results import SourceStatus
 from lake.errors import SourceError
+from lake.server.access import Access, Guarded
 from lake.server.engine import OtherSettingsError
 from lake.server.http import Service, application
 from lake.server.lags import Lags
@@ -43,8 +44,11 @@ class Lake:
         page = Page(self.queue, lambda: self.views, Lags(lambda: self.status, lambda: True), "lakejoin.yml")
         about = lambda: {"ready": self.queue.ready}  # noqa: E731
         service = Service(verbs(), parsed, self.queue, page, about, lambda e: self.refuse(e), lambda: b"x 1\n")
-        self._application = application(service)
+        self._application: Any = application(service)
         self.queue.open()
+
+    def guard(self, access: Access) -> None:
+        self._application = Guarded(self._application, access)
 
     def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
         async def asked() -> httpx.Response:
@@ -158,7 +162,8 @@ def test_events_come_as_lines_the_last_with_the_exit_code(lake: Lake) -> None:
     assert answer.headers["lakejoin-request"] == "mine"
     again = lake.get("/v1/requests/mine/events")
     assert again.text == answer.text
-    assert lake.answer("show", {"view": "other"}, lakejoin_request="mine").json()["options"]["view"] == "v"
+    assert lake.answer("show", {"view": "v"}, lakejoin_request="mine").json()["id"] == "mine"
+    assert len(lake.queue.requests()) == 1
 
 
 def test_a_request_can_be_asked_for_later_and_cancelled(lake: Lake) -> None:
@@ -195,7 +200,36 @@ def test_a_client_of_another_environment_is_told(lake: Lake) -> None:
     assert lake.answer("show", {"view": "v"}).status_code == 200
 
 
+def test_a_text_that_is_no_unicode_breaks_no_answer(lake: Lake) -> None:
+    def says(request: Request) -> int:
+        request.emit({"err": f"no view {request.call.options['view']}\n"})
+        return 2
+
+    lake.run = says
+    body = {"content": b'{"view": "\\ud800"}', "headers": {"content-type": "application/json", "lakejoin-request": "odd"}}
+    assert lake.ask("POST", "/v1/show", **body).json()["messages"] == ["no view \ud800"]
+    for path in ("/", "/requests/odd", "/v1/requests", "/v1/requests/odd", "/v1/requests/odd/events"):
+        assert lake.get(path).status_code == 200
+
+
+def test_numbers_that_json_does_not_have_are_text(lake: Lake) -> None:
+    lake.run = lambda request: request.emit({"out": "[NaN, -Infinity, 1.5]"}) or 0
+    assert lake.answer("check", {"view": "v"}).json()["result"] == ["NaN", "-Infinity", 1.5]
+
+
+def test_a_token_for_reading_stores_no_result_of_a_run(lake: Lake) -> None:
+    tokens = Access("a" * 32, "r" * 32, None, frozenset())
+    lake.guard(tokens)
+    asked = [("a", None), ("a", "r1"), ("r", None), ("r", "r1")]
+    found = [lake.answer("verify", {"view": "v", "run": run}, authorization=f"Bearer {token * 32}").status_code for token, run in asked]
+    assert found == [200, 200, 200, 403]
+    assert lake.answer("command", {"words": ["verify", "v"], "run": "r1"}, authorization="Bearer " + "r" * 32).status_code == 403
+
+
 def test_a_wrong_name_for_a_request_is_refused(lake: Lake) -> None:
+    lake.answer("show", {"view": "v"}, lakejoin_request="used")
+    other = lake.answer("show", {"view": "other"}, lakejoin_request="used")
+    assert (other.status_code, "used is the name of another request" in other.json()["error"]) == (409, True)
     assert lake.answer("show", {"view": "v"}, lakejoin_request="a/b").status_code == 400
     assert lake.answer("show", {"view": "v"}, lakejoin_request="x" * 65).status_code == 400
 
