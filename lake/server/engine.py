@@ -87,9 +87,9 @@ class Engine:
                 self._open = ((state, known), *self._open)[:_KEPT_OPEN]
             return known
 
-    def newest(self, name: str, seen: int | None) -> int | None:
-        """The newest version of a table, or of a view's table; `seen`: the last known one. Raises LakeError if it can't be read."""
-        config = self.config()
+    def newest(self, config: Config, name: str, seen: int | None) -> int | None:
+        """The newest version of a table of the configuration, or of a view's table; `seen`: the last known one. Raises LakeError if it
+        can't be read."""
         if name in config.views:
             path = config.view_path(name)
         else:
@@ -141,10 +141,19 @@ def _functions(config: Config) -> Any:
     """The Python files beside the configuration, if it has views that are functions: their paths, sizes and times of change."""
     if all(view.function is None for view in config.views.values()):
         return None
-    return {str(file): (found.st_size, found.st_mtime_ns) for file in _python_files(config.directory) for found in (file.stat(),)}
+    return {str(file): _changed(file) for file in _python_files(config.directory)}
+
+
+def _changed(file: Path) -> tuple[int, int] | None:
+    """The size and the time of change; None for a file that has just gone, or a link that leads nowhere."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", "_delta_log")) and name not in _SKIPPED]
-        yield from (Path(place, name) for name in files if name.endswith(".py"))
+        yield from (Path(place, name) for name in files if name.endswith(".py") and not name.startswith("."))

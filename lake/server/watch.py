@@ -21,17 +21,18 @@ from lake.errors import LakeError
 from lake.server.queue import DrainingError, QueueFullError
 from lake.server.request import Request
 
-_FIRST_WAIT, _LONGEST_WAIT = 30.0, 600.0
+_FIRST_WAIT, _LONGEST_WAIT, _MOST_DOUBLINGS = 30.0, 600.0, 5
 _ENDS_WITHIN = 5.0
 
 
 @dataclass
 class _State:
-    """What is known of a group: its running request, the versions of its sources when that was sent, when it is due next (None: when a
-    source changes), and after how many failures it is tried again at `retry`."""
+    """What is known of a group: its running request, the versions of its sources when that was sent, its schedule, when it is due next
+    (None: when a source changes), and after how many failures it is tried again at `retry`."""
 
     request: Request | None = None
     seen: Mapping[str, int | None] | None = None
+    schedule: str | None = None
     due: float | None = None
     failures: int = 0
     retry: float | None = None
@@ -39,11 +40,11 @@ class _State:
 
 @dataclass
 class Watch:
-    """`config`: the configuration as it is now; `newest`: the newest version of a table or view that is there (raises LakeError); `submit`:
-    sends the refresh of some views; `say`: prints a line; `seconds`: between two looks."""
+    """`config`: the configuration as it is now, read once for a look; `newest`: the newest version of a table or view of it that is there
+    (raises LakeError); `submit`: sends the refresh of some views; `say`: prints a line; `seconds`: between two looks."""
 
     config: Callable[[], Config]
-    newest: Callable[[str, int | None], int | None]
+    newest: Callable[[Config, str, int | None], int | None]
     submit: Callable[[Group], Request]
     say: Callable[[str], None]
     seconds: float
@@ -66,7 +67,8 @@ class Watch:
     def look(self) -> None:
         """Look once at all groups, and refresh those that are due."""
         try:
-            found, wrong = groups(self.config())
+            config = self.config()
+            found, wrong = groups(config)
         except LakeError as error:
             self._once(str(error))
             return
@@ -74,7 +76,12 @@ class Watch:
             self._once(str(reason))
         for group in found:
             if group.schedule is not None or group.sources:
-                self._look_at(group, self._states.setdefault(group.name, _State()))
+                try:
+                    self._look_at(group, self._states.setdefault(group.name, _State()), config)
+                except DrainingError:
+                    raise
+                except Exception as error:  # the other groups must go on
+                    self._once(f"Group {group.name!r} can't be watched: {type(error).__name__}: {error}")
 
     def _run(self) -> None:
         while not self._end.is_set():
@@ -86,36 +93,38 @@ class Watch:
                 self._once(f"The watch failed: {type(error).__name__}: {error}")
             self._end.wait(self.seconds)
 
-    def _look_at(self, group: Group, state: _State) -> None:
+    def _look_at(self, group: Group, state: _State, config: Config) -> None:
         if state.request is not None:
             if state.request.state != "done":
                 return
             self._ended(group, state)
         now = self.clock()
-        if not self._is_due(group, state, now):
+        if state.schedule != group.schedule:  # it was edited
+            state.schedule, state.due = group.schedule, _next(group.schedule, now)
+        versions = self._versions(group, state, config)
+        if not self._is_due(group, state, now, versions):
             return
-        versions = self._versions(group, state)
         with suppress(QueueFullError):  # it stays due
             state.request = self.submit(group)
             state.seen, state.retry = versions, None
-            state.due = croniter(group.schedule, datetime.fromtimestamp(now, UTC)).get_next(float) if group.schedule else None
+            state.due = _next(group.schedule, now)
 
-    def _is_due(self, group: Group, state: _State, now: float) -> bool:
+    def _is_due(self, group: Group, state: _State, now: float, versions: Mapping[str, int | None]) -> bool:
         if state.retry is not None:
             return now >= state.retry
         if state.seen is None:
             return True
         if group.schedule is not None:
             return state.due is None or now >= state.due
-        return self._versions(group, state) != state.seen
+        return versions != state.seen
 
-    def _versions(self, group: Group, state: _State) -> Mapping[str, int | None]:
+    def _versions(self, group: Group, state: _State, config: Config) -> Mapping[str, int | None]:
         """The newest versions of the group's sources; None for one that is not there yet, or can't be read."""
         found = dict[str, int | None]()
         for source in group.sources:
             found[source] = None
             with suppress(LakeError):
-                found[source] = self.newest(source, (state.seen or {}).get(source))
+                found[source] = self.newest(config, source, (state.seen or {}).get(source))
         return found
 
     def _ended(self, group: Group, state: _State) -> None:
@@ -129,7 +138,7 @@ class Watch:
         if not request.exit_code:
             state.failures = 0
             return
-        wait = min(_FIRST_WAIT * 2**state.failures, _LONGEST_WAIT)
+        wait = min(_FIRST_WAIT * 2 ** min(state.failures, _MOST_DOUBLINGS), _LONGEST_WAIT)
         state.failures, state.retry = state.failures + 1, self.clock() + wait
         text = request.text("err").strip() or f"exit code {request.exit_code}"
         self.say(f"{at} {group.name}: failed, and is tried again in {wait:.0f} s: {text}")
@@ -139,3 +148,8 @@ class Watch:
         if text not in self._said:
             self._said.add(text)
             self.say(text)
+
+
+def _next(schedule: str | None, now: float) -> float | None:
+    """When a schedule is due next, in seconds since 1970; None without a schedule."""
+    return float(croniter(schedule, datetime.fromtimestamp(now, UTC)).get_next(float)) if schedule else None

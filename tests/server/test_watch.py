@@ -37,6 +37,7 @@ class World:
     sent: list[tuple[str, Request]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     full: bool = False
+    broken: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.watch = Watch(self.config, self.newest, self.submit, self.said.append, 5.0, lambda: self.now)
@@ -45,7 +46,9 @@ class World:
         tables = {name: {"path": name} for name in ("a", "b")}
         return load({"root": str(self.folder), "tables": tables, "views": self.views})
 
-    def newest(self, name: str, seen: int | None) -> int | None:
+    def newest(self, config: Config, name: str, seen: int | None) -> int | None:
+        if name in self.broken:
+            raise KeyError(name)
         if name not in self.versions:
             raise SourceError(f"{name} is not there")
         return self.versions[name]
@@ -187,6 +190,36 @@ def test_an_edited_configuration_is_followed(world: World) -> None:
     world.views["w"] = {"query": "SELECT id FROM a", "refresh": "changes"}
     world.versions["a"] = 2
     assert world.look() == ["w", "new"]
+
+
+def test_an_edited_schedule_is_followed_at_once(world: World) -> None:
+    world.views = {"hourly": {**VIEWS["hourly"], "schedule": "@yearly"}}
+    world.look()
+    world.views = {"hourly": VIEWS["hourly"]}
+    assert world.look() == []
+    world.now = NOON + 3570
+    assert world.look() == ["hourly"]
+    world.views = {"hourly": {"query": "SELECT id FROM b", "refresh": "changes"}}
+    assert world.look() == ["hourly"]
+    assert world.look() == []
+    world.versions["b"] = 2
+    assert world.look() == ["hourly"]
+
+
+def test_a_group_that_can_not_be_watched_stops_no_other(world: World) -> None:
+    world.broken = {"a"}
+    assert world.look() == ["w", "hourly"]
+    world.look()
+    assert world.said == ["Group 'v' can't be watched: KeyError: 'a'"]
+
+
+def test_what_has_failed_for_weeks_is_still_tried_again(world: World) -> None:
+    world.views = {"v": VIEWS["v"]}
+    world.look(ends=2)
+    world.watch._states["v"].failures = 2000
+    assert world.look() == []
+    world.now += 600
+    assert world.look() == ["v"]
 
 
 def test_the_watch_ends_with_the_server(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,22 @@
+"""What of the engine needs no Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lake.config.loader import load
+from lake.server import engine
+
+CONFIG: dict[str, Any] = {"root": ".", "tables": {"a": {"path": "a"}}, "views": {"v": {"function": "own:v"}}}
+
+
+def test_the_lock_of_an_editor_is_no_python_file_and_links_may_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "lakejoin.yml").write_text(str(CONFIG))
+    (tmp_path / "own.py").write_text("")
+    config = load(tmp_path / "lakejoin.yml")
+    (tmp_path / ".#own.py").symlink_to("somebody@somewhere")
+    before = engine._functions(config)
+    assert list(before) == [str(tmp_path / "own.py")]
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
+    assert engine._functions(config) == {**before, str(tmp_path / "gone.py"): None}
