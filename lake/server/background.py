@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from lake.errors import ConfigError, EngineError
 from lake.server.client import Client
-from lake.server.places import Place
+from lake.server.places import Place, private
 
 _LOOKS_EVERY = 0.1
 _STARTS_WITHIN = 120.0
@@ -43,6 +44,13 @@ class Background:
             self.place.log.chmod(0o600)
             command = [sys.executable, "-m", "lake.cli", *arguments]
             started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            return self._ready(started)
+        except BaseException:  # also Ctrl-C
+            started.terminate()
+            raise
+
+    def _ready(self, started: subprocess.Popen[bytes]) -> dict[str, Any]:
         until = time.monotonic() + _STARTS_WITHIN
         while time.monotonic() < until:
             if started.poll() is not None:
@@ -52,15 +60,17 @@ class Background:
             if found is not None and found["ready"]:
                 return found
             time.sleep(_LOOKS_EVERY)
-        started.terminate()
         raise EngineError(f"The server was not ready within {_STARTS_WITHIN:.0f} s, and was ended. What it said is in {self.place.log}.")
 
     def stop(self) -> bool:
-        """End the running server as SIGTERM does, and wait for it; False if there is none. Raises EngineError if it goes on."""
+        """End the running server as SIGTERM does, and wait for it; False if there is none. Raises EngineError if it goes on, or does not
+        answer."""
         found = self.about()
         if found is None:
+            self._refuse_silent()
             return False
-        os.kill(found["pid"], signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(found["pid"], signal.SIGTERM)
         until = time.monotonic() + float(found["drain_seconds"]) + _STOPS_WITHIN
         while time.monotonic() < until:
             lock = self.place.locked()
@@ -69,3 +79,15 @@ class Background:
                 return True
             time.sleep(_LOOKS_EVERY)
         raise EngineError(f"The server (process {found['pid']}) has not ended yet: a request of it still runs. `kill -9` ends it at once.")
+
+    def _refuse_silent(self) -> None:
+        """Raise EngineError if a server has the lock, although it does not answer."""
+        if not private(self.place.folder):
+            return
+        lock = self.place.locked()
+        if lock is not None:
+            lock.close()
+            return
+        running = self.place.described()
+        process = f" (process {running.pid})" if running is not None else ""
+        raise EngineError(f"The server{process} does not answer: it starts, ends or hangs. Try again; `kill -9` ends it at once.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_", "HIVE_", "JAVA_", "JDK_", "PYSPARK_", "SPARK_", "TZ", "VIRTUAL_ENV")
+_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_", "HIVE_", "JAVA_", "JDK_", "PYSPARK_", "SPARK_", "TZ")
 _NAMES = frozenset({"PYTHONPATH", "_JAVA_OPTIONS", "HOME"})
 
 

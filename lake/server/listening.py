@@ -45,7 +45,7 @@ class Address:
     def parsed(text: str, token: str | None, read_only: str | None, names: tuple[str, ...], tls: Tls | None) -> Address:
         """From HOST:PORT. Raises ConfigError if it is not that, or a token is missing or too short."""
         host, _, port = text.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65535:
+        if not host or not port.isdecimal() or int(port) > 65535:
             raise ConfigError(f"--listen is HOST:PORT, such as 127.0.0.1:8471, not {text!r}.")
         if token is None:
             raise ConfigError(
@@ -53,6 +53,8 @@ class Address:
                 "or name a file with --token-file."
             )
         for given in filter(None, (token, read_only)):
+            if not (given.isascii() and given.isprintable()):
+                raise ConfigError("A token has characters that can't be sent over HTTP. `openssl rand -hex 32` makes one that can.")
             if len(given) < SHORTEST_TOKEN:
                 raise ConfigError(f"A token must have at least {SHORTEST_TOKEN} characters. `openssl rand -hex 32` makes one.")
         if token == read_only:
@@ -100,7 +102,7 @@ def open_socket(path: Path) -> socket.socket:
 def token_of(file: Path | None, variable: str) -> str | None:
     """A token from a file, or from an environment variable; None if neither is given. Raises ConfigError."""
     if file is None:
-        return os.environ.get(variable) or None
+        return os.environ.get(variable, "").strip() or None
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

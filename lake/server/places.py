@@ -61,6 +61,10 @@ class Place:
     def _description(self) -> Path:
         return self.folder / f"{self.name}.json"
 
+    @property
+    def _lock(self) -> Path:
+        return self.folder / f"{self.name}.lock"
+
     def described(self) -> Description | None:
         """The description of the server that was started last, which may have ended; None if there is none, or it can't be read."""
         try:
@@ -90,13 +94,19 @@ class Place:
 
     def locked(self) -> IO[str] | None:
         """The open lock file, locked until it is closed or the process ends; None if another process holds the lock."""
-        lock = (self.folder / f"{self.name}.lock").open("a")
+        lock = self._lock.open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             lock.close()
             return None
         return lock
+
+    def keep(self) -> None:
+        """Make the files look used: what cleans the folder of temporary files removes old ones."""
+        for file in (self._lock, self._description, self.log):
+            with suppress(OSError):
+                os.utime(file)
 
     def clear(self) -> None:
         """Remove what tells clients of a server."""

@@ -25,6 +25,7 @@ from lake.server.watch import Watch
 from lake.spark.launch import has_ended
 
 _LOOKS_EVERY = 0.5
+_KEEPS_EVERY = 3600.0
 _GRACE = 5
 """Seconds in which clients read the ends of their answers, after the server has drained."""
 
@@ -53,6 +54,7 @@ class ServerProcess:
     _servers: list[uvicorn.Server] = field(default_factory=list)
     _ending: asyncio.Task[None] | None = None
     _failed: str = ""
+    _inode: int | None = None
 
     def run(self) -> int:
         """Serve until the end; returns the exit code. Raises ConfigError if another server of this configuration runs."""
@@ -70,7 +72,8 @@ class ServerProcess:
             try:
                 asyncio.run(self._serve(opened))
             finally:
-                self.place.clear()
+                if self._inode is None or self._has_socket():
+                    self.place.clear()
         if self._failed:
             self.say(f"lakejoin: {self._failed}")
         return 2 if self._failed else 0
@@ -80,7 +83,7 @@ class ServerProcess:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, "")
         app = application(self.service)
-        listeners: list[tuple[socket.socket, Access, dict[str, str]]] = [(open_socket(self.place.socket), Access(), {})]
+        listeners: list[tuple[socket.socket, Access, dict[str, str]]] = [(self._open_socket(), Access(), {})]
         if self.address is not None and opened is not None:
             writes = frozenset({COMMAND, *(f"/v1/{verb.name}" for verb in self.service.verbs if verb.writes)})
             tls = self.address.tls
@@ -104,6 +107,18 @@ class ServerProcess:
         for task in work:
             task.cancel()
 
+    def _open_socket(self) -> socket.socket:
+        opened = open_socket(self.place.socket)
+        self._inode = self.place.socket.stat().st_ino
+        return opened
+
+    def _has_socket(self) -> bool:
+        """Whether the socket in the folder is that of this process, neither removed nor replaced by another server."""
+        try:
+            return self.place.socket.stat().st_ino == self._inode
+        except OSError:
+            return False
+
     async def _start(self) -> None:
         """Start Spark, then carry out requests."""
         started = time.monotonic()
@@ -124,16 +139,19 @@ class ServerProcess:
             self.say(f"warning: tokens and rows travel unencrypted to {self.description.url}. Give --tls-certificate and --tls-key.")
 
     async def _watch(self) -> None:
-        queue = self.service.queue
+        queue, kept = self.service.queue, time.monotonic()
         while self._ending is None:
             await asyncio.sleep(_LOOKS_EVERY)
+            if time.monotonic() - kept > _KEEPS_EVERY:
+                self.place.keep()
+                kept = time.monotonic()
             if queue.ready and has_ended():
                 self._end("Spark's JVM has ended (was it killed for its memory? `spark.driver.memory` under `spark:` sets it).")
             elif self.life.idle is not None and queue.idle_for() > self.life.idle:
                 self.say(f"No request for {self.life.idle / 60:g} minutes: the server ends.")
                 self._end("")
-            elif not self.place.socket.exists():
-                self._end(f"{self.place.socket} was removed, so that no client finds the server.")
+            elif not self._has_socket():
+                self._end(f"{self.place.socket} was removed or replaced, so that no client finds the server.")
 
     def _end(self, failed: str) -> None:
         """Drain and end; a second signal ends without waiting."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,8 @@ def test_a_request_whose_client_goes_away_in_the_middle_is_refused() -> None:
         ("127.0.0.1:0", "short", None, "16 characters"),
         ("127.0.0.1:0", ALL, "short", "16 characters"),
         ("127.0.0.1:0", ALL, ALL, "the same"),
+        ("127.0.0.1:²", ALL, None, "HOST:PORT"),
+        ("127.0.0.1:0", "a" * 20 + "é", None, "can't be sent"),
     ],
 )
 def test_an_address_without_what_it_needs_is_refused(text: str, token: str | None, read_only: str | None, what: str) -> None:
@@ -147,7 +150,7 @@ def test_a_used_port_is_an_error_and_a_free_one_is_told() -> None:
 
 def test_a_token_comes_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text(f"{ALL}\n")
-    monkeypatch.setenv("LAKEJOIN_TOKEN", READ)
+    monkeypatch.setenv("LAKEJOIN_TOKEN", f"{READ}\n")
     assert token_of(tmp_path / "token", "LAKEJOIN_TOKEN") == ALL
     assert token_of(None, "LAKEJOIN_TOKEN") == READ
     with pytest.raises(ConfigError, match="can't be read"):
@@ -187,6 +190,11 @@ def test_a_place_is_locked_by_one_and_described(tmp_path: Path) -> None:
     lock = place.locked()
     assert lock is not None
     assert place.locked() is None
+    files = [place.folder / f"{place.name}.{ending}" for ending in ("lock", "json")]
+    for file in files:
+        os.utime(file, (0, 0))
+    place.keep()
+    assert all(file.stat().st_mtime for file in files)
     lock.close()
     again = place.locked()
     assert again is not None
@@ -196,7 +204,7 @@ def test_a_place_is_locked_by_one_and_described(tmp_path: Path) -> None:
 
 
 def test_environments_differ_by_variables_that_matter() -> None:
-    own = digests({"AWS_REGION": "a", "SHLVL": "1", "DB": "x", "TZ": "UTC"}, "salt")
+    own = digests({"AWS_REGION": "a", "SHLVL": "1", "VIRTUAL_ENV": "/a", "DB": "x", "TZ": "UTC"}, "salt")
     client = digests({"AWS_REGION": "b", "SHLVL": "2", "DB": "y", "SPARK_HOME": "s", "TZ": "UTC"}, "salt")
     assert differing(own, client, ()) == ["AWS_REGION", "SPARK_HOME"]
     assert differing(own, client, {"DB"}) == ["AWS_REGION", "DB", "SPARK_HOME"]
