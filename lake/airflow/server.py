@@ -25,6 +25,10 @@ _GONE_FOR = 120.0
 """Seconds in which a server that does not answer may come back, before the task fails."""
 
 
+_BUSY = (429, 502, 503, 504)
+"""Statuses of a server, or of a proxy before it, that may take the request later."""
+
+
 @dataclass(frozen=True)
 class ServerRequest:
     """The request of one try of a task. `server`: an address, or the id of a connection; `name`: of the request."""
@@ -57,10 +61,10 @@ class ServerRequest:
             status, said = self.client.ask("POST", "/v1/command", {"words": list(words), "run": run, "timeout": seconds}, headers)
         except OSError as error:
             raise AirflowException(f"The server at {self.server} does not answer ({error}). It is tried again.") from error
-        if status in (429, 503):
-            raise AirflowException(f"The server at {self.server}: {said['error']}")
+        if status in _BUSY:
+            raise AirflowException(f"The server at {self.server}: {_error(said)}")
         if status != 202:
-            raise AirflowFailException(f"The server at {self.server} answered {status}: {said.get('error', said)}")
+            raise AirflowFailException(f"The server at {self.server} answered {status}: {_error(said)}")
 
     def answer(self) -> dict[str, Any] | None:
         """The answer; None while there is none. Raises OSError if the server does not answer, AirflowException if it does not know the
@@ -68,7 +72,7 @@ class ServerRequest:
         status, said = self.client.ask("GET", f"/v1/requests/{self.name}")
         if status != 200:
             raise AirflowException(
-                f"The server at {self.server} does not know the request of this try ({status}: {said.get('error', said)}). It was probably "
+                f"The server at {self.server} does not know the request of this try ({status}: {_error(said)}). It was probably "
                 "started again; a retry goes to the same snapshot."
             )
         return dict(said) if said["state"] == "done" else None
@@ -116,3 +120,8 @@ class RequestEnded(BaseTrigger):
     async def on_kill(self) -> None:
         """The task was cleared, or marked as failed or succeeded."""
         await asyncio.to_thread(self.request.cancel)
+
+
+def _error(said: Any) -> Any:
+    """What an answer says, also one of a proxy."""
+    return said.get("error", said) if isinstance(said, dict) else said

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
@@ -18,6 +18,7 @@ import typer
 
 from lake.cli import console
 from lake.cli.context import GlobalOptions, invocation, write_atomically
+from lake.errors import LakeError
 from lake.server.places import place_of
 
 if TYPE_CHECKING:
@@ -41,35 +42,36 @@ def in_server(command: Callable[..., None]) -> Callable[..., None]:
             taken.append((command.__name__, options))
             return
         with invocation(context):
-            if _done_by_server(command.__name__, context.obj, options):
-                return
-        command(context, **options)
+            end = _end_of_server(command.__name__, context.obj, options)
+        if end is None:
+            command(context, **options)
+        elif "usage" in end:  # outside of `invocation`: for a scheduled run, that of the server has printed it
+            raise typer.BadParameter(end["usage"])
 
     return either
 
 
-def _done_by_server(verb: str, settings: GlobalOptions, options: Mapping[str, Any]) -> bool:
-    """Whether a server has carried out the command. If one runs that may not be used, it is said why."""
+def _end_of_server(verb: str, settings: GlobalOptions, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The last event of a server that has carried out the command; None if none has. If one runs that may not be used, it is said why."""
     if settings.server == "off" or (settings.server == "auto" and _SUBMITTED in os.environ):
-        return False
+        return None
     place = place_of(settings.config, settings.env)
     if settings.server == "auto" and not os.path.exists(place.socket):  # also false if the folder may not be read
-        return False
+        return None
     from lake.server.client import NotUsableError, local, remote  # Python's HTTP client takes a tenth of a command's start
 
     try:
         client = local(place) if settings.server == "auto" else remote(settings.server, os.environ.get("LAKEJOIN_TOKEN"))
         if client is None:
-            return False
-        _carried_out(client, verb, settings, options)
+            return None
+        return _carried_out(client, verb, settings, options)
     except NotUsableError as reason:
         console.errors().print(f"lakejoin: without the running server: {reason}", markup=False)
-        return False
-    return True
+        return None
 
 
-def _carried_out(client: Client, verb: str, settings: GlobalOptions, options: Mapping[str, Any]) -> None:
-    """Print what the server's command prints, and end as it ends."""
+def _carried_out(client: Client, verb: str, settings: GlobalOptions, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Print what the server's command prints, and end as it ends; returns the last event."""
     file = options.get("output")
     sent = {**options, "output": "-"} if file is not None else dict(options)
     name, printed = os.urandom(16).hex(), list[str]()
@@ -79,19 +81,20 @@ def _carried_out(client: Client, verb: str, settings: GlobalOptions, options: Ma
         "width": console.out().width,
         "color": console.out().color_system if console.out().is_terminal else None,
         "terminal": console.out().is_terminal,
+        "encoding": console.out().encoding,
     }
     try:
         end = _shown(client.call(verb, sent, about, settings.run, name), printed if file not in (None, Path("-")) else None)
     except KeyboardInterrupt:
-        client.cancel(name)
+        with suppress(LakeError):  # a server that is gone runs nothing
+            client.cancel(name)
         raise
-    if "usage" in end:
-        raise typer.BadParameter(end["usage"])
-    if end["exit_code"]:
+    if end["exit_code"] and "usage" not in end:
         raise typer.Exit(end["exit_code"])
-    if printed:
+    if printed and not end["exit_code"]:
         assert isinstance(file, Path)
-        wrote_report(file, "".join(printed))
+        wrote_report(file, "".join(printed).removesuffix("\n"))
+    return end
 
 
 def wrote_report(file: Path, text: str) -> None:

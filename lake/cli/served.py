@@ -121,6 +121,12 @@ class _Sent(io.TextIOBase):
 
     def __init__(self, request: Request, kind: Literal["out", "err"]) -> None:
         self._request, self._kind = request, kind
+        self._encoding = str(request.call.client.get("encoding") or "utf-8")
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """That of the client's standard output: without UTF-8, tables have other lines."""
+        return self._encoding
 
     def writable(self) -> bool:
         return True

@@ -23,6 +23,10 @@ _SECONDS = 60.0
 """How long the server may say nothing; it says something every few seconds."""
 
 
+_NOT_HERE = (400, 404, 405, 409, 413, 503)
+"""The statuses of what the command can do without the server. 400 and 413: it has read the options, and only the server has limits."""
+
+
 class NotUsableError(Exception):
     """There is a server, and it can't answer this command as the command itself would. The message says why."""
 
@@ -103,11 +107,14 @@ class Client:
             connection.request("POST", path, body.encode(), self._headers(headers))
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
+            if self.url:  # who names a server does not mean this machine
+                text = f"The server at {self.url} does not answer ({_reason(error)}). Check the address of --server (LAKEJOIN_SERVER)."
+                raise EngineError(text) from error
             raise NotUsableError(f"the server at {self.name} does not answer ({_reason(error)})") from error
         if answer.status == 200:
             return answer
         text = _said(answer.read()) or f"it answered {answer.status}"
-        if answer.status in (404, 405, 409, 503) and not self.url:
+        if answer.status in _NOT_HERE and not self.url:
             raise NotUsableError(text)
         raise ConfigError(f"The server at {self.name}: {text}")
 
@@ -152,12 +159,21 @@ def local(place: Place) -> Client | None:
 
 
 def remote(url: str, token: str | None) -> Client:
-    """The server at an address. Raises ConfigError if it is no address."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
+    """The server at an address. Raises ConfigError if it is no address, or the token is missing or can't be sent."""
+    try:
+        parts = urlsplit(url)
+        wrong = (
+            parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0 or "@" in parts.netloc or parts.path.strip("/")
+        )
+    except ValueError:
+        wrong = True
+    if wrong:
         raise ConfigError(f"--server is auto, off, or an address such as https://host:8443, not {url!r}.")
+    token = (token or "").strip()
     if not token:
         raise ConfigError(f"The server at {url} wants a token. Set the environment variable LAKEJOIN_TOKEN.")
+    if not (token.isascii() and token.isprintable()):  # it must not be in the message of the HTTP client
+        raise ConfigError("The token has characters that can't be sent over HTTP. `openssl rand -hex 32` makes one that can.")
     return Client(None, url.rstrip("/"), token)
 
 

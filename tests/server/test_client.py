@@ -1,0 +1,150 @@
+"""The command as a client: which servers it uses, what it sends, and how it ends; the servers are of the test."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lake.cli import console, served
+from lake.cli.app import app
+from lake.errors import ConfigError, EngineError
+from lake.server import client as clients
+from lake.server.client import Client, NotUsableError, remote
+from lake.server.places import place_of
+from lake.server.request import Call, Request
+
+TOKEN = "t" * 32
+
+
+class Spoken:
+    """A client whose server says what the test wants; it remembers what was cancelled."""
+
+    def __init__(self, *events: dict[str, Any], cancel: Callable[[], None] = lambda: None) -> None:
+        self.events, self.cancelled, self._cancel = events, list[str](), cancel
+
+    def call(self, *_: Any) -> Iterator[dict[str, Any]]:
+        for event in self.events:
+            if event.get("interrupt"):
+                raise KeyboardInterrupt
+            yield event
+
+    def cancel(self, name: str) -> None:
+        self.cancelled.append(name)
+        self._cancel()
+
+
+@pytest.fixture
+def answer(tmp_path: Path) -> Iterator[Callable[[int], Client]]:
+    """A server on a Unix socket that answers one request with a status."""
+    path, threads = tmp_path / "s", list[threading.Thread]()
+
+    def serve(status: int) -> Client:
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(path))
+        listening.listen()
+
+        def once() -> None:
+            connection, _ = listening.accept()
+            with connection, listening:
+                got = b""
+                while not got.endswith(b"}}"):  # of the request's body
+                    got += connection.recv(65536)
+                connection.sendall(f"HTTP/1.1 {status} x\r\ncontent-length: 14\r\n\r\n".encode() + b'{"error": "x"}')
+
+        threads.append(threading.Thread(target=once))
+        threads[-1].start()
+        return Client(path)
+
+    yield serve
+    for thread in threads:
+        thread.join(10)
+
+
+def call(client: Client) -> dict[str, Any]:
+    return next(client.call("refresh", {"views": ["v"]}, {}, None, "1"))
+
+
+@pytest.mark.parametrize(("status", "kind"), [(400, NotUsableError), (413, NotUsableError), (409, NotUsableError), (429, ConfigError)])
+def test_what_only_the_server_refuses_the_command_does_itself(answer: Callable[[int], Client], status: int, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="x"):
+        call(answer(status))
+
+
+def test_who_names_a_server_that_does_not_answer_gets_an_error_and_no_work_on_this_machine(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"http://127.0.0.1:9 does not answer"):
+        call(remote("http://127.0.0.1:9", TOKEN))
+    with pytest.raises(NotUsableError, match="does not answer"):
+        call(Client(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://host:port", "http://[", "ftp://host", "http://:1", "http://user:secret@host", "http://host/x", "host"]
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="is auto, off, or an address"):
+        remote(url, TOKEN)
+
+
+def test_a_token_that_can_not_be_sent_is_in_no_message() -> None:
+    assert remote("http://host:1", f"{TOKEN}\n").token == TOKEN
+    for token in (f"{TOKEN}\r\nx: y", f"{TOKEN}é"):
+        with pytest.raises(ConfigError, match="can't be sent") as refused:
+            remote("http://host:1", token)
+        assert TOKEN not in str(refused.value)
+    with pytest.raises(ConfigError, match="wants a token"):
+        remote("http://host:1", " ")
+
+
+@pytest.fixture
+def spoken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs a command whose server says some events."""
+    monkeypatch.setenv("LAKEJOIN_RUNTIME_DIR", str(tmp_path))
+    config = tmp_path / "lakejoin.yml"
+    place_of(config, None).socket.touch()
+
+    def run(found: Spoken, *words: str) -> Any:
+        monkeypatch.setattr(clients, "local", lambda place: found)
+        return CliRunner().invoke(app, ["--config", str(config), *words])
+
+    return run
+
+
+def test_a_wrong_option_of_a_scheduled_run_is_said_once(spoken: Callable[..., Any]) -> None:
+    done = spoken(Spoken({"err": "lakejoin: no such option\n"}, {"exit_code": 2, "usage": "no such option"}), "--run", "r", "refresh", "v")
+    assert (done.exit_code, done.stderr.count("lakejoin: no such option")) == (2, 1)
+    assert "Invalid value: no such option" in done.stderr
+
+
+def test_an_interrupted_command_ends_as_one_also_if_the_server_is_gone(spoken: Callable[..., Any]) -> None:
+    def gone() -> None:
+        raise EngineError("The server ended before it answered.")
+
+    client = Spoken({"state": "running"}, {"interrupt": True}, cancel=gone)
+    done = spoken(client, "refresh", "v")
+    assert (done.exit_code, len(client.cancelled)) == (130, 1)
+    assert done.stderr == "lakejoin: interrupted; what was published stays as it was.\n"
+
+
+def test_a_report_is_written_as_without_a_server(spoken: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    assert spoken(Spoken({"out": "<p>\n"}, {"exit_code": 0}), "report", "-o", str(file)).exit_code == 0
+    assert file.read_text() == "<p>"
+    assert spoken(Spoken({"out": "<b>"}, {"exit_code": 2}), "report", "-o", str(file)).exit_code == 2
+    assert file.read_text() == "<p>"
+
+
+def test_tables_of_the_server_have_lines_that_the_clients_terminal_has() -> None:
+    def printed(encoding: str) -> str:
+        request = Request(Call("show", {}, None, False, client={"encoding": encoding}))
+        with console.printing_to(served._output(request)):
+            console.print_table(["id"], [["1"]])
+        return request.text("out")
+
+    assert printed("ascii").isascii()
+    assert not printed("utf-8").isascii()
