@@ -66,14 +66,17 @@ class Engine:
 
     def config(self) -> Config:
         """The valid part of the configuration as it is now. Raises ConfigError."""
-        return load_each(self.file, self.env)[0]
+        try:
+            return load(self.file, self.env)  # with many views it takes much less time than to look at each of them
+        except ConfigError:
+            return load_each(self.file, self.env)[0]
 
     def lake(self, strict: bool) -> Lakehouse:
         """The lakehouse of the configuration as it is now. If not `strict`, without views whose configuration is invalid.
 
         Raises ConfigError, and OtherSettingsError if its Spark settings are others than those of the session.
         """
-        config = load(self.file, self.env) if strict else load_each(self.file, self.env)[0]
+        config = load(self.file, self.env) if strict else self.config()
         self._refuse_other_settings(config)
         with self._lock:
             functions = _functions(config)

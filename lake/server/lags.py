@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -23,14 +23,16 @@ class Lags:
     _found: Sequence[SourceStatus] = ()
     _asked: float = -_SECONDS
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "lags"))  # one: each has a thread in the JVM
+    _reading: Future[None] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def last(self) -> Sequence[SourceStatus]:
         """What was read last; older than half a minute, it is read again for the next call."""
         with self._lock:
-            if self.ready() and time.monotonic() - self._asked >= _SECONDS:
+            reads = self._reading is not None and not self._reading.done()  # with many views it may take longer
+            if self.ready() and not reads and time.monotonic() - self._asked >= _SECONDS:
                 self._asked = time.monotonic()
-                self._thread.submit(self._read)
+                self._reading = self._thread.submit(self._read)
         return self._found
 
     def _read(self) -> None:

@@ -51,6 +51,7 @@ class Watch:
     clock: Callable[[], float] = time.time
     _states: dict[str, _State] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
+    _said_before: set[str] = field(default_factory=set)
     _end: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -66,6 +67,7 @@ class Watch:
 
     def look(self) -> None:
         """Look once at all groups, and refresh those that are due."""
+        self._said_before, self._said = self._said, set()
         try:
             config = self.config()
             found, wrong = groups(config)
@@ -144,10 +146,10 @@ class Watch:
         self.say(f"{at} {group.name}: failed, and is tried again in {wait:.0f} s: {text}")
 
     def _once(self, text: str) -> None:
-        """Say something that stays true for long."""
-        if text not in self._said:
-            self._said.add(text)
+        """Say something that stays true for long, unless it was true at the last look."""
+        if text not in self._said | self._said_before:
             self.say(text)
+        self._said.add(text)
 
 
 def _next(schedule: str | None, now: float) -> float | None:

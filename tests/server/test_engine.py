@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lake.config.loader import load
 from lake.server import engine
 
+INVALID = {"query": "SELECT 1 FROM a", "refresh": "sometimes"}
 CONFIG: dict[str, Any] = {"root": ".", "tables": {"a": {"path": "a"}}, "views": {"v": {"function": "own:v"}}}
 
 
@@ -20,3 +23,16 @@ def test_the_lock_of_an_editor_is_no_python_file_and_links_may_lead_nowhere(tmp_
     assert list(before) == [str(tmp_path / "own.py")]
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
     assert engine._functions(config) == {**before, str(tmp_path / "gone.py"): None}
+
+
+def test_a_valid_configuration_is_read_as_a_whole_and_another_without_its_wrong_views(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lakejoin.yml"
+    file.write_text(str(CONFIG))
+    found = engine.Engine(file, None)
+    file.write_text(str({**CONFIG, "views": {**CONFIG["views"], "wrong": INVALID}}))
+    assert list(found.config().views) == ["v"]
+    file.write_text(str(CONFIG))
+    monkeypatch.setattr(engine, "load_each", None)
+    assert list(found.config().views) == ["v"]

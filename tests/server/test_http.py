@@ -301,6 +301,23 @@ def test_metrics_count_requests_refreshes_and_failures_and_know_the_lags(lake: L
         assert line in lines
 
 
+def test_lags_that_are_read_slowly_are_read_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lake.server.lags._SECONDS", 0)
+    go_on, reads = threading.Event(), list[int]()
+
+    def read() -> list[SourceStatus]:
+        reads.append(1)
+        assert go_on.wait(10)
+        return []
+
+    lags = Lags(read, lambda: True)
+    for _ in range(3):
+        lags.last()
+    go_on.set()
+    lags._thread.shutdown()
+    assert len(reads) == 1
+
+
 def test_dashboard_and_alerts_use_metrics_that_exist() -> None:
     """`up` is Prometheus' own."""
     folder = Path(__file__).parent.parent.parent / "docs" / "monitoring"

@@ -180,6 +180,11 @@ def test_a_wrong_configuration_is_said_once_and_the_rest_goes_on(world: World, m
     assert world.look() == []
     assert world.look() == []
     assert world.said.count("lakejoin.yml, line 1: not valid") == 1
+    monkeypatch.setattr(world.watch, "config", world.config)
+    world.look()
+    monkeypatch.setattr(world.watch, "config", broken)
+    world.look()
+    assert world.said.count("lakejoin.yml, line 1: not valid") == 2
 
 
 def test_an_edited_configuration_is_followed(world: World) -> None:
