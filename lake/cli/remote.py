@@ -123,5 +123,8 @@ def _shown(events: Iterable[dict[str, Any]], kept: list[str] | None) -> dict[str
 
 
 def _write(to: Any, text: str) -> None:
-    to.file.write(text)
-    to.file.flush()
+    try:
+        to.file.write(text)
+        to.file.flush()
+    except BrokenPipeError:  # such as of `| head`
+        to.on_broken_pipe()  # what it does as well when it prints by itself

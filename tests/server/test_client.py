@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -148,3 +150,16 @@ def test_tables_of_the_server_have_lines_that_the_clients_terminal_has() -> None
 
     assert printed("ascii").isascii()
     assert not printed("utf-8").isascii()
+
+
+PRINTS = "from lake.cli import console, remote\nfor _ in range(100): remote._write(console.out(), 'x' * 100_000)"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    with subprocess.Popen([sys.executable, "-c", PRINTS], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.read(1)
+        started.stdout.close()
+        assert started.stderr.read() == b""
+    assert started.returncode == 1
