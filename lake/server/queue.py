@@ -85,6 +85,7 @@ class Queue:
                 if known.call.asks != request.call.asks:
                     raise OtherRequestError
                 known.waits &= request.call.waits
+                known.callers.add(request.id)  # it may have cancelled before
                 return known
             if self._draining:
                 raise DrainingError

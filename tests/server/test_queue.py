@@ -104,7 +104,10 @@ def test_an_equal_request_joins_one_that_waits_but_not_one_that_has_begun(queue:
     for _ in range(2):  # again, because its answer was lost
         queue.cancel(third, "one of two", caller="3")
         assert second.state == "waiting"
-    queue.cancel(second, "both", caller="2")
+    queue.submit(Request(call, "3"))
+    queue.cancel(second, "one of two", caller="2")
+    assert second.state == "waiting"
+    queue.cancel(second, "both", caller="3")
     assert (second.state, second.exit_code) == ("done", INTERRUPTED)
     work.gate("1").set()
     until(lambda: ended(first))
