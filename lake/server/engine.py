@@ -21,6 +21,7 @@ from lake.lakehouse import Lakehouse
 from lake.opening import opened
 from lake.server.environment import differing, digests
 from lake.spark.session import make_session
+from lake.spark.session_digest import defaults_text
 from lake.views.user_functions import forget_functions
 
 _KEPT_OPEN = 2
@@ -46,13 +47,14 @@ class Engine:
     _environment: dict[str, str] = field(init=False)
     _spark: SparkSession | None = None
     _settings: dict[str, str] = field(init=False)
+    _defaults: str = field(init=False)
     _open: tuple[tuple[object, Lakehouse], ...] = ()
     _functions: object = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self._environment = digests(os.environ, self.salt)  # before Spark adds variables of its own
-        self._settings = dict(self.config().spark)
+        self._settings, self._defaults = dict(self.config().spark), defaults_text()
 
     def start(self) -> Config:
         """Start Spark; returns the configuration as it is now. Raises LakeError."""
@@ -121,10 +123,15 @@ class Engine:
             )
 
     def _refuse_other_settings(self, config: Config) -> None:
-        if dict(config.spark) != self._settings:
+        """The digests of results (lake/spark/session_digest.py) are of these settings as they are now, so they must be the session's."""
+        same = {
+            f"under `spark:` in {self.file}": dict(config.spark) == self._settings,
+            "in spark-defaults.conf": defaults_text() == self._defaults,
+        }
+        for where in (where for where, is_same in same.items() if not is_same):
             raise OtherSettingsError(
-                f"The settings under `spark:` in {self.file} have changed since the server started, and a running Spark session keeps its "
-                'own. Nothing was done. Run "lakejoin serve --stop" and start the server again, or use --server off.'
+                f"The settings {where} have changed since the server started, and a running Spark session keeps its own. Nothing was done. "
+                'Run "lakejoin serve --stop" and start the server again, or use --server off.'
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from lake.config.loader import load
 from lake.server import engine
+from lake.server.environment import digests
 
 INVALID = {"query": "SELECT 1 FROM a", "refresh": "sometimes"}
 CONFIG: dict[str, Any] = {"root": ".", "tables": {"a": {"path": "a"}}, "views": {"v": {"function": "own:v"}}}
@@ -36,3 +38,21 @@ def test_a_valid_configuration_is_read_as_a_whole_and_another_without_its_wrong_
     file.write_text(str(CONFIG))
     monkeypatch.setattr(engine, "load_each", None)
     assert list(found.config().views) == ["v"]
+
+
+def test_other_settings_of_spark_are_refused_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    file, defaults = tmp_path / "lakejoin.yml", tmp_path / "spark-defaults.conf"
+    file.write_text(str(CONFIG))
+    found = engine.Engine(file, None)
+    client = digests(os.environ, found.salt)
+    found.refuse_other_process(client)
+    defaults.write_text("spark.sql.session.timeZone UTC")
+    with pytest.raises(engine.OtherSettingsError, match=r"settings in spark-defaults\.conf have changed"):
+        found.refuse_other_process(client)
+    with pytest.raises(engine.OtherSettingsError, match=r"spark-defaults\.conf"):
+        found.lake(strict=True)
+    defaults.unlink()
+    file.write_text(str({**CONFIG, "spark": {"a": "b"}}))
+    with pytest.raises(engine.OtherSettingsError, match=r"under `spark:` in .*lakejoin\.yml have changed"):
+        found.refuse_other_process(client)
