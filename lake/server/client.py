@@ -153,7 +153,7 @@ def local(place: Place) -> Client | None:
     found = place.described()
     if found is None or not place.socket.exists() or not _answers(place):
         return None
-    if (found.version, found.python) != (__version__, sys.executable):
+    if (found.version, _installation(found.python)) != (__version__, _installation(sys.executable)):
         raise NotUsableError(_other(found))
     return Client(place.socket, salt=found.salt)
 
@@ -184,6 +184,11 @@ def _answers(place: Place) -> bool:
     except OSError:
         return False
     return True
+
+
+def _installation(python: str) -> tuple[str, str]:
+    """One environment has its interpreter under several names: `lakejoin` runs python3, `python -m lake.cli` runs python."""
+    return os.path.dirname(python), os.path.realpath(python)
 
 
 def _other(found: Description) -> str:

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from lake import __version__
 from lake.cli import console, served
 from lake.cli.app import app
 from lake.errors import ConfigError, EngineError
 from lake.server import client as clients
-from lake.server.client import Client, NotUsableError, remote
-from lake.server.places import place_of
+from lake.server.client import Client, NotUsableError, local, remote
+from lake.server.listening import open_socket
+from lake.server.places import Description, Place, place_of
 from lake.server.request import Call, Request
 
 TOKEN = "t" * 32
@@ -163,3 +165,22 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
         started.stdout.close()
         assert started.stderr.read() == b""
     assert started.returncode == 1
+
+
+@pytest.mark.parametrize(("name", "usable"), [("python", True), ("python3", True), ("python3.0", False)])
+def test_one_environment_has_its_interpreter_under_several_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, usable: bool
+) -> None:
+    (tmp_path / "python3").touch()
+    (tmp_path / "python3.0").touch()
+    (tmp_path / "python").symlink_to("python3")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    place = Place(tmp_path / "run", "x")
+    place.make()
+    place.describe(Description(1, __version__, str(tmp_path / name), "lakejoin.yml", None, "salt", 0.0))
+    with open_socket(place.socket):
+        if usable:
+            assert local(place) is not None
+        else:
+            with pytest.raises(NotUsableError, match=r"python3\.0"):
+                local(place)
