@@ -1,7 +1,7 @@
 """Runs requests in threads: a bounded queue, one request at a time for a view, several at once for different views.
 
-A request that changes one view waits until no other one changes it. Requests that read wait for no view. A waiting request is joined by
-an equal one, since its answer will be no older than that one's own would be.
+A request that changes views waits until no other one that names them changes them. Requests that read wait for no view. A waiting request
+is joined by an equal one, since its answer will be no older than that one's own would be.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ class Queue:
             if request.state == "waiting":
                 self._waiting.remove(request)
                 self._end(request, INTERRUPTED)
+                self._dispatch()
                 return
         with _logged("A request was not cancelled"):  # outside the lock: it asks the JVM, which may take long
             self.cancel_jobs(request)
@@ -163,11 +164,13 @@ class Queue:
         return not self._running and not self._waiting
 
     def _dispatch(self) -> None:
-        """Start each waiting request whose view and lane are free. Called under the lock."""
+        """Start each waiting request whose views and lane are free. Called under the lock."""
+        taken = {view for r in self._running.values() for view in r.call.changes}
         for request in list(self._waiting) if self._ready else []:
             lane = [r for r in self._running.values() if r.call.writes == request.call.writes]
-            taken = request.call.view is not None and any(r.call.view == request.call.view for r in lane)
-            if len(lane) < self.limits.parallel and not (taken and request.call.writes):
+            free = taken.isdisjoint(request.call.changes)
+            taken |= request.call.changes  # also of one that goes on waiting: later ones do not overtake it for ever
+            if len(lane) < self.limits.parallel and free:
                 self._waiting.remove(request)
                 self._running[request.id] = request
                 request.begin()

@@ -50,6 +50,12 @@ class Call:
         return (*self.asks, repr(sorted(self.client.items())), self.waits, self.seconds)
 
     @property
+    def changes(self) -> frozenset[str]:
+        """The views that it changes, as far as it names them (`--all` names none)."""
+        named = self.options.get("views") or [self.view]
+        return frozenset(filter(None, named)) if self.writes and not self.options.get("all_views") else frozenset()
+
+    @property
     def asks(self) -> tuple[object, ...]:
         """What is to be done: one name of a request is for one of these."""
         return (self.verb, repr(sorted(self.options.items())), self.run)

@@ -87,6 +87,35 @@ def test_one_view_is_refreshed_by_one_request_at_a_time_and_others_meanwhile(que
     until(lambda: ended(second))
 
 
+def several(name: str, *views: str, **options: object) -> Request:
+    return Request(Call("refresh", {"views": list(views), **options}, None, True, waits=False), name)
+
+
+def test_a_refresh_of_several_views_waits_for_each_and_is_not_overtaken(queue: Queue, work: Work) -> None:
+    first, both, later = queue.submit(refresh("1", "a")), queue.submit(several("2", "a", "b")), queue.submit(refresh("3", "b"))
+    until(lambda: work.began == ["1"])
+    assert (both.state, later.state) == ("waiting", "waiting")
+    work.gate("1").set()
+    until(lambda: work.began == ["1", "2"])
+    assert (first.state, later.state) == ("done", "waiting")
+    work.gate("2").set()
+    work.gate("3").set()
+    until(lambda: ended(later))
+
+
+def test_what_waits_behind_one_that_is_cancelled_starts(queue: Queue, work: Work) -> None:
+    _, both, later = queue.submit(refresh("1", "a")), queue.submit(several("2", "a", "b")), queue.submit(refresh("3", "b"))
+    assert later.state == "waiting"
+    queue.cancel(both, "no longer needed")
+    until(lambda: sorted(work.began) == ["1", "3"])
+
+
+def test_a_refresh_of_all_views_waits_for_none(queue: Queue, work: Work) -> None:
+    queue.submit(refresh("1", "a"))
+    queue.submit(several("2", all_views=True))
+    until(lambda: sorted(work.began) == ["1", "2"])
+
+
 def test_reading_waits_for_no_refresh(queue: Queue, work: Work) -> None:
     for n in ("1", "2"):
         queue.submit(refresh(n, n))
