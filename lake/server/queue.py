@@ -153,6 +153,7 @@ class Queue:
             this = self._drains
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._idle or self._drains > this, seconds)
+            self._ready = False  # nothing starts any more
             unfinished = [*self._waiting, *self._running.values()]
         for request in unfinished:
             self.cancel(request, "the server ended")

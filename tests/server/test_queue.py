@@ -304,6 +304,14 @@ def test_draining_cancels_what_takes_too_long(work: Work) -> None:
     assert work.began == ["1"]
 
 
+def test_draining_starts_nothing_that_waited_behind_what_it_cancels(queue: Queue, work: Work) -> None:
+    for request in (refresh("1", "a"), several("2", "a", "b"), refresh("3", "b")):
+        queue.submit(request)
+    until(lambda: work.began == ["1"])
+    queue.drain(0)
+    assert (work.began, queue.running, queue.waiting) == (["1"], 0, 0)
+
+
 def test_before_it_is_open_requests_wait(work: Work) -> None:
     queue = Queue(work.run, work.cancel, Limits(parallel=1, waiting=3))
     work.gate("1").set()
