@@ -326,24 +326,39 @@ def snooze(
         console.print_json(row) if as_json else console.out().print(f"{finding} is snoozed until {row['until']}: {reason}", markup=False)
 
 
-@app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json")
+@app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json | lakejoin status --verbose")
 @in_server
-def status(context: typer.Context, view: OptionalView = None, as_json: Json = False) -> None:
-    """Print for each view and source: processed and newest version, lag, and how long the unread changes stay readable."""
+def status(
+    context: typer.Context,
+    view: OptionalView = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also print the versions of each source, and how long its changes stay readable.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the state of each view, worst first, with what is wrong and what to run.
+
+    Exit code 1: a view needs somebody (failed, refused, expired, wrong or stopped).
+    """
     with invocation(context) as invoked:
         from lake.quality.health import health_of_views
+        from lake.quality.view_status import view_statuses
         from lake.realtime.states import states
 
         opened = invoked.lake()
         rows = working("reading the logs", lambda: opened.status(view))
         views = list(dict.fromkeys(row.view for row in rows))
         paths, checked = states(opened, views), health_of_views(opened, views)
+        found = view_statuses(opened, rows, paths, checked)
         if as_json:
-            said = {name: found.to_json() for name, found in checked.items()}
-            console.print_json([row.to_json() | {"realtime": paths.get(row.view), "checks": said.get(row.view)} for row in rows])
-            return
-        console.print_status(rows, paths)
-        console.print_health(checked)
+            said, words = {name: health.to_json() for name, health in checked.items()}, {one.view: one.to_json() for one in found}
+            more = [{"realtime": paths.get(r.view), "checks": said.get(r.view), "view_status": words[r.view]} for r in rows]
+            console.print_json([row.to_json() | own for row, own in zip(rows, more, strict=True)])
+        else:
+            console.print_status(found, rows if verbose else (), paths)
+            console.print_health(checked)
+        if any(one.needs_somebody for one in found):
+            raise typer.Exit(1)
 
 
 @app.command(epilog="Examples: lakejoin history q20 | lakejoin history q20 --limit 100 --json")

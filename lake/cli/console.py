@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # --help needs none of it
         SourceStatus,
         ViewOutcome,
     )
+    from lake.quality.view_status import ViewStatus
     from lake.views.table import Publication
 
 
@@ -108,12 +109,23 @@ def print_run(found: RunResult, as_json: bool) -> None:
         print_results([outcome.result for outcome in found.outcomes if outcome.result is not None], as_json)
 
 
-def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any]]) -> None:
-    """Print a row for each source of each view, a row for each real-time path (`paths`: its newest lease), and hints."""
+def print_status(found: Sequence[ViewStatus], rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any]]) -> None:
+    """Print a row for each view, what is wrong, and a sentence for all. `rows`: sources of views to print as well; `paths`: the newest
+    lease of each real-time path."""
     print_table(
-        ["view", "source", "published", "newest", "lag", "expires in", "changes from"],
-        [[r.view, r.source, _dash(r.published), _dash(r.newest), _dash(r.lag), _days(r.expires_in), r.way] for r in rows],
+        ["view", "state", "behind for", "last refresh", "proof"],
+        [[one.view, one.state, _long(one.behind), one.last_refresh, one.exact or "-"] for one in found],
     )
+    for one in found:
+        if one.problem:
+            out().print(f"{one.view} ({one.state}): {one.problem}", markup=False)
+        if one.needs_somebody and 'Run "' not in one.problem:
+            out().print(f"  run: {one.command}", markup=False)
+    if rows:
+        print_table(
+            ["view", "source", "published", "newest", "lag", "expires in", "changes from"],
+            [[r.view, r.source, _dash(r.published), _dash(r.newest), _dash(r.lag), _days(r.expires_in), r.way] for r in rows],
+        )
     if paths:
         print_table(
             ["real time", "state", "at", "batches", "rows in", "rows out", "waiting", "batch", "latency p50 / p95 / p99", "cache hits"],
@@ -121,16 +133,25 @@ def print_status(rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any
         )
         for error in (said["error"] for said in paths.values() if said.get("error")):
             out().print(error, markup=False)
-    for advice in dict.fromkeys(r.advice for r in rows if r.advice):
+    for advice in dict.fromkeys(r.advice for r in rows if r.advice and r.lag is not None):
         out().print(f"hint: {advice}", markup=False)
+    out().print(_summary(found), markup=False)
+
+
+def _summary(found: Sequence[ViewStatus]) -> str:
+    """All views in a sentence."""
+    if not found:
+        return "There are no views. Define one under `views:` in lakejoin.yml."
+    count = {state: sum(one.state == state for one in found) for state in dict.fromkeys(one.state for one in found)}
+    needed = sum(one.needs_somebody for one in found)
+    states = ", ".join(f"{number} {state}" for state, number in count.items())
+    return f"{needed} of {len(found)} views {'needs' if needed == 1 else 'need'} you: {states}." if needed else f"{states}."
 
 
 def print_health(found: Mapping[str, Any]) -> None:
-    """Print for each checked view (lake.quality.health.Health) whether it is exact, and its open findings."""
-    for view, health in found.items():
-        out().print(f"{view}: {health.exact}", markup=False)
-        for finding in health.open:
-            out().print(f"  {finding}; run: {finding.command}", markup=False)
+    """Print the open findings of each checked view (lake.quality.health.Health)."""
+    for finding in dict.fromkeys(f"{f}; run: {f.command}" for health in found.values() for f in health.open):
+        out().print(f"finding {finding}", markup=False)
 
 
 def print_results(results: Sequence[RefreshResult], as_json: bool) -> None:
@@ -280,6 +301,17 @@ def shown(value: Any) -> str:
 
 def _dash(value: Any) -> str:
     return "-" if value is None else str(value)
+
+
+def _long(seconds: float | None) -> str:
+    """A length of time in its largest unit."""
+    if seconds is None:
+        return "-"
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {unit}{'s' if number > 1 else ''}"
+    return "under a minute"
 
 
 def _days(seconds: float | None) -> str:

@@ -154,10 +154,13 @@ def test_status_says_what_it_can_of_each_view(run: Any, lake: TestLake, tmp_path
     lake.sql("DELETE FROM {v} WHERE id = 1")
     answer = run("status", "--json")
     said = {row["view"]: row for row in json.loads(answer.stdout)}
-    assert (answer.exit_code, said["w"]["lag"]) == (0, 0)
+    assert (answer.exit_code, said["w"]["lag"]) == (1, 0)
+    assert {view: row["view_status"]["state"] for view, row in said.items()} == {"v": "failed", "w": "up to date", "lost": "failed"}
     assert (said["v"]["lag"], "written by someone else" in said["v"]["advice"]) == (None, True)
     assert "nowhere.sql" in said["lost"]["advice"]
-    assert "nowhere.sql" in run("status").stdout
+    shown = run("status").stdout
+    assert "nowhere.sql" in shown
+    assert "2 of 3 views need you: 2 failed, 1 up to date." in shown
     assert run("status", "v").exit_code == 2
 
 
