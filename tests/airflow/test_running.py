@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -26,6 +25,7 @@ from lake.server.client import Client
 from lake.server.places import place_of
 from tests.conftest import QUICK
 from tests.lakes import TestLake, multiset, until
+from tests.server.test_serve import short_folder
 
 JOIN = "SELECT l.id, l.k, r.y FROM l LEFT JOIN r ON l.k = r.k"
 
@@ -104,7 +104,7 @@ def small(spark: SparkSession, tmp_path: Path) -> TestLake:
     lake.view("v", JOIN, group="g", refresh="changes", realtime={"trigger_seconds": 0.5})
     lake.view("w", "SELECT y, count(*) AS rows FROM v GROUP BY y", group="g", refresh="changes")
     lake.view("broken", "SELECT nothing FROM l")
-    lake.table("many", "SELECT id FROM range(200000)")
+    lake.table("many", "SELECT id FROM range(30000)")
     lake.view("endless", "SELECT a.id, count(*) AS n FROM many a JOIN many b ON sha2(CAST(a.id + b.id AS STRING), 512) > '' GROUP BY a.id")
     return lake
 
@@ -211,7 +211,7 @@ def _a_real_time_path_is_started_and_looked_after(small: TestLake, airflow: Api)
 
 def _the_same_in_a_server(small: TestLake, airflow: Api) -> None:
     """From here on the tasks are requests: no application is started for them."""
-    file, runtime = small.folder / "lakejoin.yml", {"LAKEJOIN_RUNTIME_DIR": mkdtemp(prefix="lakejoin-"), "LAKEJOIN_TOKEN": TOKEN}
+    file, runtime = small.folder / "lakejoin.yml", {"LAKEJOIN_RUNTIME_DIR": short_folder(), "LAKEJOIN_TOKEN": TOKEN}
     command = [sys.executable, "-m", "lake.cli", "--config", str(file), "serve", "--listen", "127.0.0.1:0"]
     server = subprocess.Popen(command, env={**os.environ, **runtime})
     try:

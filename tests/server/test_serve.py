@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -44,6 +46,13 @@ CONFIG: dict[str, Any] = {
 FUNCTION = "from own_parts import part\n\ndef from_function(customers):\n    return customers.selectExpr('id', part)\n"
 
 
+def short_folder() -> str:
+    """A folder that is not below pytest's, whose path is too long for a socket."""
+    found = tempfile.mkdtemp(prefix="lakejoin-")
+    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    return found
+
+
 @dataclass
 class Server:
     """A lake with a folder for its server, and commands that run on it."""
@@ -51,8 +60,7 @@ class Server:
     folder: Path
     options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
-    # not below pytest's folder, whose path is too long for a socket
-    runtime: tempfile.TemporaryDirectory[str] = field(default_factory=lambda: tempfile.TemporaryDirectory(prefix="lakejoin-"))
+    runtime: str = field(default_factory=short_folder)
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
@@ -93,7 +101,7 @@ class Server:
         return [sys.executable, "-m", "lake.cli", "--config", str(self.folder / "lakejoin.yml"), *words]
 
     def env(self, **more: str) -> dict[str, str]:
-        own = {"PYTHONPATH": str(ROOT), "LAKEJOIN_RUNTIME_DIR": self.runtime.name}
+        own = {"PYTHONPATH": str(ROOT), "LAKEJOIN_RUNTIME_DIR": self.runtime}
         return {**{k: v for k, v in os.environ.items() if not k.startswith("LAKEJOIN_")}, **own, **self.environment, **more}
 
     def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -147,7 +155,7 @@ def long_refresh(server: Server) -> subprocess.Popen[str]:
     """A refresh that runs for minutes unless it is cancelled, and has begun to run Spark jobs."""
     many = server.folder / "many"
     if not many.exists():
-        write_deltalake(str(many), pa.table({"id": pa.array(range(200_000), pa.int64())}))
+        write_deltalake(str(many), pa.table({"id": pa.array(range(30_000), pa.int64())}))
     query = "SELECT a.id, count(*) AS n FROM many a JOIN many b ON sha2(CAST(a.id + b.id AS STRING), 512) > '' GROUP BY a.id"
     tables, views = {**CONFIG["tables"], "many": {"path": "many"}}, {**CONFIG["views"], "slow": {"query": query}}
     server.configure({**CONFIG, "tables": tables, "views": views})
