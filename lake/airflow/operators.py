@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from lake.airflow.private_settings import properties_file
 from lake.airflow.server import RequestEnded, ServerRequest
 from lake.airflow.settings import Deployment
 from lake.config.models import run_file
+from lake.errors import LakeError
 from lake.spark.preflight import AT_START, jars
 
 _SOON = 2.0
@@ -86,6 +87,9 @@ class LakejoinOperator(SparkSubmitOperator):
         settings = self.deployment.config.airflow
         limit = self.execution_timeout or timedelta(minutes=settings.timeout_minutes)
         request = self._request(context, run)
+        if context["ti"].try_number > 1:  # the earlier try may have timed out while its request still waited
+            with suppress(LakeError):
+                ServerRequest.of(request.server, run, context["ti"].try_number - 1).cancel()
         self._sent = request
         request.begin(self.arguments(context), run, limit.total_seconds())
         try:

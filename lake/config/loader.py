@@ -33,6 +33,10 @@ def load(source: str | Path | Mapping[str, Any], env: str | None = None) -> Conf
 def load_each(source: str | Path | Mapping[str, Any], env: str | None = None) -> tuple[Config, dict[str, ConfigError]]:
     """Load the configuration with its valid views only, and the error of each other view. Raises ConfigError for any other error."""
     read = _read(source, env)
+    try:
+        return read.validated(), {}  # of a thousand views, each alone takes half a minute
+    except ConfigError:
+        pass
     views, wrong = read.data.get("views") or {}, dict[str, ConfigError]()
     for name, view in views.items() if isinstance(views, dict) else ():
         try:

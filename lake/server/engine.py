@@ -68,10 +68,7 @@ class Engine:
 
     def config(self) -> Config:
         """The valid part of the configuration as it is now. Raises ConfigError."""
-        try:
-            return load(self.file, self.env)  # with many views it takes much less time than to look at each of them
-        except ConfigError:
-            return load_each(self.file, self.env)[0]
+        return load_each(self.file, self.env)[0]
 
     def lake(self, strict: bool) -> Lakehouse:
         """The lakehouse of the configuration as it is now. If not `strict`, without views whose configuration is invalid.

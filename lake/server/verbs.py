@@ -18,7 +18,7 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    run: str | None = Field(None, description=_RUN, max_length=200)
+    run: str | None = Field(None, description=_RUN, max_length=240)
     timeout: float | None = Field(None, description="Cancel the request if it runs for more than this many seconds.", gt=0)
     client: dict[str, Any] | None = Field(None, description=_CLIENT)
 

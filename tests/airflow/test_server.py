@@ -116,6 +116,15 @@ def test_each_try_has_a_request_of_its_own_for_the_same_run(deployment: Deployme
     assert len({body["run"] for method, _, body in server.asked if method == "POST"}) == 1
 
 
+def test_a_retry_cancels_what_the_earlier_try_has_left_running(deployment: Deployment, server: Server) -> None:
+    refresh(deployment).execute(context(number=1))
+    first = next(path for method, path, _ in server.asked if method == "GET")
+    refresh(deployment).execute(context(number=2))
+    assert [path for method, path, _ in server.asked if method == "DELETE"] == [first]
+    order = [method for method, _, _ in server.asked]
+    assert order == ["POST", "GET", "DELETE", "POST", "GET"]
+
+
 def test_what_takes_longer_is_waited_for_by_a_trigger(deployment: Deployment, server: Server) -> None:
     server.answers = [RUNNING, RUNNING, (200, server.done({"views": {"v": {**DONE, "moved": False}}}))]
     with pytest.raises(TaskDeferred) as deferred:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.config.loader import load
+from lake.config.loader import load, load_each
+from lake.config.models import Config
 from lake.errors import ConfigError
 
 GOOD = """
@@ -123,3 +124,18 @@ def test_two_included_files_with_one_view_are_both_named(tmp_path: Path) -> None
         (tmp_path / f"{name}.yml").write_text("r: {query: SELECT 2}\n")
     with pytest.raises(ConfigError, match=r"b.yml, line 1: the view 'r' is already defined in .*a.yml, line 1"):
         load(tmp_path / "lakejoin.yml")
+
+
+def test_a_valid_configuration_is_validated_once_however_many_views_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = {f"v{n}": {"query": "SELECT * FROM bid"} for n in range(20)}
+    config = {"root": "./lake", "tables": {"bid": {"path": "bid"}}, "views": views}
+    validated, original = list[object](), Config.model_validate
+
+    def counting(data: object) -> Config:
+        validated.append(data)
+        return original(data)
+
+    monkeypatch.setattr(Config, "model_validate", counting)
+    assert (list(load_each(config)[0].views), len(validated)) == (list(views), 1)
+    found, wrong = load_each({**config, "views": {**views, "wrong": {"query": "SELECT 1", "qury": "x"}}})
+    assert (list(found.views), list(wrong)) == (list(views), ["wrong"])
