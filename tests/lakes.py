@@ -28,12 +28,12 @@ def frozen(value: Any) -> Any:
     return value
 
 
-def until(condition: Callable[[], Any], within: float = 600.0) -> Any:
-    """Wait until a condition holds, for so many seconds at the most; returns what it gave then."""
+def until(condition: Callable[[], Any], within: float = 600.0, every: float = 0.2) -> Any:
+    """Wait until a condition holds, for so many seconds at the most, and look `every` so often; returns what it gave then."""
     deadline = time.monotonic() + within
     while not (found := condition()):
         assert time.monotonic() < deadline, f"it did not come about in {within:.0f} seconds"
-        time.sleep(0.2)
+        time.sleep(every)
     return found
 
 

@@ -61,7 +61,7 @@ class LakejoinOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> Any:
         """Start the application, or send the request, and wait for its end. Raises AirflowFailException if a retry would not help."""
-        run = run_file(f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
+        run = self._run_name(context)
         if self.deployment.config.airflow.server is not None:
             return self._execute_in_server(context, run)
         self.application_args = [*self.deployment.options, "--run", run, *self.arguments(context)]
@@ -103,8 +103,7 @@ class LakejoinOperator(SparkSubmitOperator):
 
     def ended_in_server(self, context: Context, event: Any = None) -> Any:
         """The answer of the request that a trigger has waited for."""
-        run = run_file(f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
-        request = self._request(context, run)
+        request = self._request(context, self._run_name(context))
         try:
             answer = request.answer()
         except OSError as error:
@@ -112,6 +111,10 @@ class LakejoinOperator(SparkSubmitOperator):
         if answer is None:
             raise AirflowException(f"The request {request.name} has not ended yet. A retry goes to the same snapshot.")
         return self._of_server(context, answer)
+
+    def _run_name(self, context: Context) -> str:
+        """The name of the run, which is that of its files."""
+        return run_file(f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
 
     def _request(self, context: Context, run: str) -> ServerRequest:
         return ServerRequest.of(str(self.deployment.config.airflow.server), run, context["ti"].try_number)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from lake.core.texts import path_texts, versions_text
+from lake.core.texts import duration_text, path_texts, time_text, versions_text
+from lake.core.variables import assigned
 
 if TYPE_CHECKING:  # --help needs none of it
     from lake.core.results import (
@@ -64,14 +64,9 @@ def errors() -> Console:
     return output().errors
 
 
-@contextmanager
-def printing_to(other: Output) -> Iterator[None]:
+def printing_to(other: Output) -> AbstractContextManager[Output]:
     """Within it, commands of this thread print elsewhere: `lakejoin serve` sends what they print to its client."""
-    token = _output.set(other)
-    try:
-        yield
-    finally:
-        _output.reset(token)
+    return assigned(_output, other)
 
 
 _SHOWN = 0.005
@@ -114,7 +109,16 @@ def print_status(found: Sequence[ViewStatus], rows: Sequence[SourceStatus], path
     lease of each real-time path."""
     print_table(
         ["view", "state", "behind for", "last refresh", "proof"],
-        [[one.view, one.state, _long(one.behind), one.last_refresh, one.exact or "-"] for one in found],
+        [
+            [
+                one.view,
+                one.state,
+                _behind(one.behind),
+                one.last_refresh,
+                one.exact or "-",
+            ]
+            for one in found
+        ],
     )
     for one in found:
         if one.problem:
@@ -263,7 +267,7 @@ def print_history(found: Sequence[Publication], as_json: bool) -> None:
     rows = [
         [
             str(version.version),
-            datetime.fromtimestamp(version.committed, UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            time_text(version.committed),
             f"+{version.rows_inserted:,} -{version.rows_deleted:,}",
             str(version.stamp.snapshot),
             _dash(f"{version.seconds:.1f}" if version.seconds is not None else None),
@@ -303,15 +307,8 @@ def _dash(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _long(seconds: float | None) -> str:
-    """A length of time in its largest unit."""
-    if seconds is None:
-        return "-"
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= size:
-            number = int(seconds // size)
-            return f"{number} {unit}{'s' if number > 1 else ''}"
-    return "under a minute"
+def _behind(seconds: float | None) -> str:
+    return "-" if seconds is None else duration_text(seconds) or "under a minute"
 
 
 def _days(seconds: float | None) -> str:

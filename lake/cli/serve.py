@@ -25,6 +25,7 @@ from lake.server.places import place_of
 from lake.server.process import Life, ServerProcess, description
 from lake.server.queue import Limits, Queue
 from lake.server.request import Call, Request
+from lake.server.verbs import Verb
 from lake.server.watch import Watch
 from lake.spark.connect import connect_settings
 from lake.spark.job_groups import cancel_group
@@ -139,21 +140,23 @@ def serve(settings: GlobalOptions, options: Options) -> int:
         return own | now | {"parallel": limits.parallel, "drain_seconds": bounds.drain, "socket": str(place.socket), **connect}
 
     service = Service(served, parsed, queue, page, about, engine.refuse_other_process, metrics.text)
-    watch = None
-    if options.watch_seconds is not None:
-        by_name = commands.verbs["refresh"]
-
-        def submit(group: Group) -> Request:
-            asked = by_name.options(by_name.body(views=list(group.views)))  # type: ignore[call-arg]
-            return queue.submit(Request(Call("refresh", asked, by_name.view(asked), True, waits=False)))
-
-        watch = Watch(engine.config, engine.newest, submit, _say, options.watch_seconds)
+    watch = None if options.watch_seconds is None else _watching(engine, queue, commands.verbs["refresh"], options.watch_seconds)
     life = Life(options.idle_minutes(0) * 60 or None, bounds.drain)
     process = ServerProcess(place, service, said, engine.start, _say, life, address, watch)
     code = process.run()
     if queue.running:  # a request that can't be cancelled must not keep the process
         os._exit(code)
     return code
+
+
+def _watching(engine: Engine, queue: Queue, refresh: Verb, seconds: float) -> Watch:
+    """What sends the refreshes of `--watch` to the queue."""
+
+    def submit(group: Group) -> Request:
+        asked = refresh.options(refresh.body(views=list(group.views)))  # type: ignore[call-arg]
+        return queue.submit(Request(Call("refresh", asked, True, waits=False)))
+
+    return Watch(engine.config, engine.newest, submit, _say, seconds)
 
 
 def start_in_background(settings: GlobalOptions, options: Options, as_json: bool) -> None:

@@ -21,6 +21,8 @@ from lake.cli import console
 from lake.cli.context import GlobalOptions, opener
 from lake.cli.logs import Lines
 from lake.cli.remote import Taken, taking
+from lake.core.variables import assigned
+from lake.lakehouse import Lakehouse
 from lake.server.engine import Engine
 from lake.server.request import Request
 from lake.server.verbs import UsageError, Verb
@@ -45,15 +47,12 @@ def parsed(words: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
     names = [command.__name__ for command in (*_READ, *_WRITE)]
     if words[0] not in names:
         raise UsageError(f"The server does not run {words[0]!r}. The first word is one of: {', '.join(sorted(names))}.")
-    found: Taken = []
-    token = taking.set(found)
     try:
-        commands.app(list(words), prog_name="lakejoin", standalone_mode=False)
+        with assigned(taking, Taken()) as found:
+            commands.app(list(words), prog_name="lakejoin", standalone_mode=False)
     except Exception as error:  # of Typer, which does not say which
         message = getattr(error, "format_message", None)
         raise UsageError(message() if message is not None else str(error)) from error
-    finally:
-        taking.reset(token)
     if not found:
         raise UsageError(f"{' '.join(words)!r} asks for nothing.")
     return found[0]
@@ -80,7 +79,7 @@ class Commands:
         options = {**call.options, **({"output": Path("-")} if "output" in call.options else {})}  # files are the client's
         logs = _logs(request, str(client.get("log_format", "none")))
         jobs = job_group(self.engine.spark, request.jobs, f"lakejoin {call.verb}")
-        with _as_current(request), console.printing_to(_output(request)), _opened_by(self.engine), logs, jobs:
+        with assigned(_request, request), console.printing_to(_output(request)), assigned(opener, self._lake), logs, jobs:
             try:
                 self.verbs[call.verb].command(CommandContext(settings), **options)
             except typer.Exit as exited:
@@ -96,24 +95,9 @@ class Commands:
                 return 1
         return 0
 
-
-@contextmanager
-def _as_current(request: Request) -> Iterator[None]:
-    token = _request.set(request)
-    try:
-        yield
-    finally:
-        _request.reset(token)
-
-
-@contextmanager
-def _opened_by(engine: Engine) -> Iterator[None]:
-    """Within it, commands of this thread use the lakehouse of the engine."""
-    token = opener.set(lambda settings, strict: engine.lake(strict or settings.run is None))
-    try:
-        yield
-    finally:
-        opener.reset(token)
+    def _lake(self, settings: GlobalOptions, strict: bool) -> Lakehouse:
+        """The open lakehouse, for the commands of a request."""
+        return self.engine.lake(strict or settings.run is None)
 
 
 class _Sent(io.TextIOBase):

@@ -9,7 +9,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, get_args
 
+from lake.core.variables import assigned
+
 T = TypeVar("T")
+
 Name = Literal["start Spark", "read logs", "analyse", "read changes", "compute", "publish", "other"]
 PHASES: tuple[Name, ...] = get_args(Name)
 """In the order in which a table shows them."""
@@ -46,11 +49,10 @@ class Phases:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Record the phases of the work within, in this thread."""
-        token = _recording.set(self)
         try:
-            yield
+            with assigned(_recording, self):
+                yield
         finally:
-            _recording.reset(token)
             self._end_span()
 
 
@@ -59,11 +61,8 @@ _recording: ContextVar[Phases | None] = ContextVar("phases", default=None)
 
 def unrecorded(work: Callable[[], T]) -> T:
     """Do some work without recording its phases, in a thread that has a copy of another one's context."""
-    token = _recording.set(None)
-    try:
+    with assigned(_recording, None):
         return work()
-    finally:
-        _recording.reset(token)
 
 
 @contextmanager

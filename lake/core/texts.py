@@ -1,14 +1,29 @@
-"""Formats versions and metrics for people."""
+"""Formats versions, times and metrics for people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 
 def versions_text(numbers: Mapping[str, int]) -> str:
     """`bid@57, auction@3`"""
     return ", ".join(f"{table}@{number}" for table, number in sorted(numbers.items()))
+
+
+def time_text(seconds: float) -> str:
+    """A time in seconds since 1970: `2026-01-31 12:00:00`, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def duration_text(seconds: float) -> str:
+    """A length of time in its largest unit: `3 hours`; empty if it is less than a minute."""
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {unit}{'s' if number > 1 else ''}"
+    return ""
 
 
 def path_texts(said: Mapping[str, Any]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from lake import Lakehouse
+from lake.core.texts import duration_text
 from lake.errors import LakeError
 from lake.quality.findings import Finding, findings
 from lake.quality.results import QualityResults, Row
@@ -62,9 +63,5 @@ def scopes(lake: Lakehouse, view: str) -> set[str]:
 
 def ago(then: datetime) -> str:
     """How long ago a time was, in its largest unit."""
-    seconds = max(0.0, (datetime.now(UTC) - then).total_seconds())
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= size:
-            number = int(seconds // size)
-            return f"{number} {unit}{'s' if number > 1 else ''} ago"
-    return "just now"
+    long = duration_text((datetime.now(UTC) - then).total_seconds())
+    return f"{long} ago" if long else "just now"

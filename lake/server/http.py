@@ -105,7 +105,7 @@ async def _asked(http: Http, service: Service, verb: Verb, options: dict[str, An
         options["as_json"] = True
     waits = "respond-async" not in http.headers.get("prefer", "")
     told = {name: value for name, value in client.items() if name not in _CLIENTS_OWN}
-    call = Call(verb.name, options, verb.view(options) if verb.writes else None, verb.writes, body.run, told, waits, body.timeout)
+    call = Call(verb.name, options, verb.writes, body.run, told, waits, body.timeout)
     try:
         if isinstance(client.get("environment"), dict):
             await asyncio.to_thread(service.refuse, client["environment"])

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from lake.core.results import SourceStatus
+from lake.core.texts import time_text
 from lake.errors import LakeError
 from lake.server.lags import Lags
 from lake.server.queue import Queue
@@ -60,9 +60,9 @@ class Page:
 def _row(view: str, requests: Sequence[Request], status: Sequence[SourceStatus]) -> dict[str, Any]:
     """A view's last refresh in this server, its lag, and what is wrong."""
     last = next(((r, found) for r in requests for found in r.refreshes if found["view"] == view), None)
-    failed = next((r for r in requests if view in _named(r) and r.state == "done"), None)
+    failed = next((r for r in requests if view in r.call.named and r.state == "done"), None)
     lags = [row for row in status if row.view == view]
-    running = any(view in _named(r) and r.state == "running" and r.call.writes for r in requests)
+    running = any(view in r.call.named and r.state == "running" and r.call.writes for r in requests)
     wrong = failed is not None and bool(failed.exit_code)
     return {
         "name": view,
@@ -76,18 +76,13 @@ def _row(view: str, requests: Sequence[Request], status: Sequence[SourceStatus])
     }
 
 
-def _named(request: Request) -> Sequence[str]:
-    named = request.call.options.get("views") or [request.call.options.get("view")]
-    return [name for name in named if isinstance(name, str)]
-
-
 def _shown(request: Request) -> dict[str, Any]:
     return request.to_json() | {"at": _time(request.submitted), "asked": _asked(request)}
 
 
 def _asked(request: Request) -> str:
     """The request as the words of a command."""
-    words = [request.call.verb, *_named(request)]
+    words = [request.call.verb, *request.call.named]
     for name, value in request.call.options.items():
         if name in ("views", "view", "as_json") or value in (None, False, [], ()):
             continue
@@ -114,4 +109,4 @@ def _kind(found: Mapping[str, Any]) -> str:
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"{time_text(seconds)} UTC"

@@ -30,14 +30,12 @@ class TooMuchOutputError(LakeError):
 
 @dataclass(frozen=True)
 class Call:
-    """What a client asks for. `options`: of the verb, as its function takes them; `view`: the one view that it changes, if it is one;
-    `writes`: whether it changes anything; `run`: the name of a scheduled run; `client`: what the lakejoin command says of its terminal
-    and of its options before the verb; `waits`: whether a client reads the answer, so that the request ends with the last of them;
-    `seconds`: how long it may run."""
+    """What a client asks for. `options`: of the verb, as its function takes them; `writes`: whether it changes
+    anything; `run`: the name of a scheduled run; `client`: what the lakejoin command says of its terminal and of its options before the
+    verb; `waits`: whether a client reads the answer, so that the request ends with the last of them; `seconds`: how long it may run."""
 
     verb: str
     options: Mapping[str, Any]
-    view: str | None
     writes: bool
     run: str | None = None
     client: Mapping[str, Any] = field(default_factory=dict)
@@ -50,10 +48,19 @@ class Call:
         return (*self.asks, repr(sorted(self.client.items())), self.waits, self.seconds)
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """The views that it names."""
+        return tuple(filter(None, self.options.get("views") or [self.options.get("view")]))
+
+    @property
     def changes(self) -> frozenset[str]:
         """The views that it changes, as far as it names them (`--all` names none)."""
-        named = self.options.get("views") or [self.view]
-        return frozenset(filter(None, named)) if self.writes and not self.options.get("all_views") else frozenset()
+        return frozenset(self.named) if self.writes and not self.options.get("all_views") else frozenset()
+
+    @property
+    def view(self) -> str | None:
+        """The one view that it changes; None if there are several, or none."""
+        return next(iter(self.changes)) if len(self.changes) == 1 else None
 
     @property
     def asks(self) -> tuple[object, ...]:

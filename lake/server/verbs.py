@@ -60,13 +60,6 @@ class Verb:
         """The options of a request, as the function takes them."""
         return {name: getattr(body, name) for name in type(body).model_fields if name not in Body.model_fields}
 
-    def view(self, options: Mapping[str, Any]) -> str | None:
-        """The one view that a request is about; None if there are several, or none."""
-        several = options.get("views")
-        if several is not None:
-            return several[0] if len(several) == 1 and not options.get("all_views") else None
-        return options.get("view")
-
     @property
     def prints_json(self) -> bool:
         return "as_json" in self.body.model_fields

@@ -17,6 +17,7 @@ from croniter import croniter
 
 from lake.config.groups import Group, groups
 from lake.config.models import Config
+from lake.core.texts import time_text
 from lake.errors import LakeError
 from lake.server.queue import DrainingError, QueueFullError
 from lake.server.request import Request
@@ -133,7 +134,7 @@ class Watch:
         """Say how a refresh ended, and when it is tried again if it failed."""
         request, state.request = state.request, None
         assert request is not None
-        at = datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%d %H:%M:%S")
+        at = time_text(self.clock())
         for found in request.refreshes:
             rows = f"+{found['rows_inserted']:,} -{found['rows_deleted']:,} rows"
             self.say(f"{at} {found['view']}: {found['mode']}, {rows} ({found['seconds']:.1f} s)")

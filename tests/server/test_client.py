@@ -145,7 +145,7 @@ def test_a_report_is_written_as_without_a_server(spoken: Callable[..., Any], tmp
 
 def test_tables_of_the_server_have_lines_that_the_clients_terminal_has() -> None:
     def printed(encoding: str) -> str:
-        request = Request(Call("show", {}, None, False, client={"encoding": encoding}))
+        request = Request(Call("show", {}, False, client={"encoding": encoding}))
         with console.printing_to(served._output(request)):
             console.print_table(["id"], [["1"]])
         return request.text("out")

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from lake.server.metrics import ServerMetrics
 from lake.server.page import Page
 from lake.server.queue import Limits, Queue
 from lake.server.request import Request
+from tests.lakes import until
 
 
 @dataclass
@@ -282,10 +282,7 @@ def test_metrics_count_requests_refreshes_and_failures_and_know_the_lags(lake: L
     lags = Lags(lambda: [row], lambda: True)
     metrics.watch(lake.queue, lags)
     lake.answer("refresh", {"views": ["q20"]})
-    lags.last()
-    ends = time.monotonic() + 10
-    while not lags.last():
-        assert time.monotonic() < ends
+    until(lags.last, within=10, every=0.01)
     lines = metrics.text().decode().splitlines()
     for line in (
         'lakejoin_refreshes_total{mode="incremental",view="q20"} 1.0',

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from lake.server import queue as queues
 from lake.server.queue import DrainingError, Limits, OtherRequestError, Queue, QueueFullError
 from lake.server.request import INTERRUPTED, Call, Request, TooMuchOutputError
+from tests import lakes
 
 WAIT = 10.0
+until = partial(lakes.until, within=WAIT, every=0.005)
 
 
 class Work:
@@ -56,18 +58,11 @@ def queue(work: Work) -> Iterator[Queue]:
 
 
 def refresh(name: str, view: str | None, *, waits: bool = False, **options: object) -> Request:
-    return Request(Call("refresh", {"views": [view], "named": name, **options}, view, True, waits=waits), name)
+    return Request(Call("refresh", {"views": [view], "named": name, **options}, True, waits=waits), name)
 
 
 def show(name: str) -> Request:
-    return Request(Call("show", {"view": "v", "named": name}, None, False, waits=False), name)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + WAIT
-    while not condition():
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.005)
+    return Request(Call("show", {"view": "v", "named": name}, False, waits=False), name)
 
 
 def ended(request: Request) -> bool:
@@ -88,7 +83,7 @@ def test_one_view_is_refreshed_by_one_request_at_a_time_and_others_meanwhile(que
 
 
 def several(name: str, *views: str, **options: object) -> Request:
-    return Request(Call("refresh", {"views": list(views), **options}, None, True, waits=False), name)
+    return Request(Call("refresh", {"views": list(views), **options}, True, waits=False), name)
 
 
 def test_a_refresh_of_several_views_waits_for_each_and_is_not_overtaken(queue: Queue, work: Work) -> None:
@@ -126,7 +121,7 @@ def test_reading_waits_for_no_refresh(queue: Queue, work: Work) -> None:
 
 
 def test_an_equal_request_joins_one_that_waits_but_not_one_that_has_begun(queue: Queue, work: Work) -> None:
-    call = Call("refresh", {"views": ["a"]}, "a", True, waits=False)
+    call = Call("refresh", {"views": ["a"]}, True, waits=False)
     first, second, third = (queue.submit(Request(call, n)) for n in "123")
     assert (first.id, second.id, third.id) == ("1", "2", "2")
     assert queue.get("3") is second
@@ -147,8 +142,7 @@ def test_a_request_is_joined_by_none_that_ends_for_other_reasons(queue: Queue, w
     """A client that waits ends its request by going away; a time limit is of the one that has it."""
     queue.submit(refresh("1", "a"))
     calls = [
-        Call("refresh", {"views": ["a"]}, "a", True, waits=waits, seconds=limit)
-        for waits, limit in ((True, None), (False, None), (True, 9))
+        Call("refresh", {"views": ["a"]}, True, waits=waits, seconds=limit) for waits, limit in ((True, None), (False, None), (True, 9))
     ]
     assert [queue.submit(Request(call, name)).id for call, name in zip(calls, "234", strict=True)] == ["2", "3", "4"]
 
@@ -230,7 +224,7 @@ def test_one_that_runs_too_long_is_cancelled(work: Work) -> None:
 
 
 def test_a_request_can_have_a_time_limit_of_its_own(queue: Queue, work: Work) -> None:
-    limited = queue.submit(Request(Call("refresh", {}, "a", True, waits=False, seconds=0.05), "1"))
+    limited = queue.submit(Request(Call("refresh", {"views": ["a"]}, True, waits=False, seconds=0.05), "1"))
     other = queue.submit(refresh("2", "b"))
     until(lambda: ended(limited))
     assert (limited.exit_code, other.state) == (INTERRUPTED, "running")

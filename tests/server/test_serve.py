@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,12 @@ from deltalake import write_deltalake
 from lake import __version__
 from lake.server.client import Client
 from lake.server.places import place_of
+from tests import lakes
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
 WAIT = 300
+until = partial(lakes.until, within=WAIT, every=0.05)
 TOKEN, READING = "t" * 32, "r" * 32
 CONFIG: dict[str, Any] = {
     "root": ".",
@@ -129,14 +131,6 @@ class Server:
         found = json.loads(answer.read())
         connection.close()
         return answer.status, found
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    ends = time.monotonic() + WAIT
-    while not (found := condition()):
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.05)
-    return found
 
 
 @pytest.fixture(scope="module")

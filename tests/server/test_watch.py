@@ -56,7 +56,7 @@ class World:
     def submit(self, group: Group) -> Request:
         if self.full:
             raise QueueFullError
-        request = Request(Call("refresh", {"views": list(group.views)}, None, True, waits=False))
+        request = Request(Call("refresh", {"views": list(group.views)}, True, waits=False))
         self.sent.append((group.name, request))
         return request
 
