@@ -62,6 +62,7 @@ class Queue:
     _waiting: list[Request] = field(default_factory=list)
     _running: dict[str, Request] = field(default_factory=dict)
     _known: dict[str, Request] = field(default_factory=dict)
+    _ended: threading.Event = field(default_factory=threading.Event)
     _idle_since: float = field(default_factory=time.monotonic)
     _changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
     _writers: ThreadPoolExecutor = field(init=False)
@@ -159,6 +160,7 @@ class Queue:
             self.cancel(request, "the server ended")
         with self._changed:
             self._changed.wait_for(lambda: self._idle, _ABANDONED_AFTER)
+        self._ended.set()
 
     @property
     def _idle(self) -> bool:
@@ -209,9 +211,8 @@ class Queue:
                 del self._known[name]
 
     def _look(self) -> None:
-        """Cancel what runs too long, and what nobody waits for any more."""
-        while True:
-            time.sleep(_LOOKS_EVERY)
+        """Cancel what runs too long, and what nobody waits for any more, until the queue has drained."""
+        while not self._ended.wait(_LOOKS_EVERY):
             for request, reason in list(self._overdue()):
                 self.cancel(request, reason)
 

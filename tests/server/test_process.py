@@ -63,16 +63,18 @@ def test_a_server_that_ends_by_itself_is_stopped(place: Place, monkeypatch: pyte
 
 
 def test_an_interrupted_start_leaves_no_server(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = list[bool]()
+    asked, ended = list[bool](), list[bool]()
 
-    def interrupted(seconds: float) -> None:
-        raise KeyboardInterrupt
+    def about(self: Background) -> None:
+        if asked:  # it waits for the server
+            raise KeyboardInterrupt
+        asked.append(True)
 
     def started(*_: Any, **__: Any) -> Any:
         return SimpleNamespace(poll=lambda: None, terminate=lambda: ended.append(True))
 
     monkeypatch.setattr(background.subprocess, "Popen", started)
-    monkeypatch.setattr(background.time, "sleep", interrupted)
+    monkeypatch.setattr(Background, "about", about)
     with pytest.raises(KeyboardInterrupt):
         Background(place).start([])
     assert ended == [True]
