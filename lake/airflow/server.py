@@ -24,7 +24,9 @@ _LOOKS_EVERY = 0.2
 _GONE_FOR = 120.0
 """Seconds in which a server that does not answer may come back, before the task fails."""
 
-
+_ABANDONED_AFTER = 300.0
+"""Seconds after which the server cancels a request that nothing in Airflow has asked for: a task may be cleared before its trigger runs, or
+its worker killed."""
 _BUSY = (429, 502, 503, 504)
 """Statuses of a server, or of a proxy before it, that may take the request later."""
 
@@ -57,8 +59,9 @@ class ServerRequest:
     def begin(self, words: Sequence[str], run: str, seconds: float) -> None:
         """Send the request. Raises AirflowException if the server is busy or does not answer, AirflowFailException if it refuses it."""
         headers = {"Lakejoin-Request": self.name, "Prefer": "respond-async"}
+        body = {"words": list(words), "run": run, "timeout": seconds, "abandon_after": _ABANDONED_AFTER}
         try:
-            status, said = self.client.ask("POST", "/v1/command", {"words": list(words), "run": run, "timeout": seconds}, headers)
+            status, said = self.client.ask("POST", "/v1/command", body, headers)
         except OSError as error:
             raise AirflowException(f"The server at {self.server} does not answer ({error}). It is tried again.") from error
         if status in _BUSY:

@@ -105,7 +105,7 @@ async def _asked(http: Http, service: Service, verb: Verb, options: dict[str, An
         options["as_json"] = True
     waits = "respond-async" not in http.headers.get("prefer", "")
     told = {name: value for name, value in client.items() if name not in _CLIENTS_OWN}
-    call = Call(verb.name, options, verb.writes, body.run, told, waits, body.timeout)
+    call = Call(verb.name, options, verb.writes, body.run, told, waits, body.timeout, body.abandon_after)
     try:
         if isinstance(client.get("environment"), dict):
             await asyncio.to_thread(service.refuse, client["environment"])
@@ -184,7 +184,10 @@ def _add_requests(app: FastAPI, queue: Queue) -> None:
     @app.get("/v1/requests/{name}", summary="One request, with its answer so far.", tags=["requests"])
     async def one(name: str) -> Response:
         request = queue.get(name)
-        return _unknown(name) if request is None else _Json(answer_of(request) | {"id": name})
+        if request is None:
+            return _unknown(name)
+        request.asked_for()
+        return _Json(answer_of(request) | {"id": name})
 
     @app.get("/v1/requests/{name}/events", summary="The events of a request, from its start to its end.", tags=["requests"])
     async def events(name: str) -> Response:

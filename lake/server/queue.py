@@ -224,7 +224,7 @@ class Queue:
             since = request.started
             if limit is not None and since is not None and time.time() - since > limit:
                 yield request, f"it ran for more than {limit:g} s"
-            elif request.abandoned_for() > _ABANDONED_AFTER:
+            elif request.abandoned(_ABANDONED_AFTER):
                 yield request, "its client is gone"
 
 

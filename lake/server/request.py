@@ -32,7 +32,8 @@ class TooMuchOutputError(LakeError):
 class Call:
     """What a client asks for. `options`: of the verb, as its function takes them; `writes`: whether it changes
     anything; `run`: the name of a scheduled run; `client`: what the lakejoin command says of its terminal and of its options before the
-    verb; `waits`: whether a client reads the answer, so that the request ends with the last of them; `seconds`: how long it may run."""
+    verb; `waits`: whether a client reads the answer, so that the request ends with the last of them; `seconds`: how long it may run;
+    `abandon_after`: if no client reads the answer, for how many seconds none may ask for it."""
 
     verb: str
     options: Mapping[str, Any]
@@ -41,11 +42,12 @@ class Call:
     client: Mapping[str, Any] = field(default_factory=dict)
     waits: bool = True
     seconds: float | None = None
+    abandon_after: float | None = None
 
     @property
     def same(self) -> object:
         """Calls with equal values have the same answer if none of them has begun, and end for the same reasons."""
-        return (*self.asks, repr(sorted(self.client.items())), self.waits, self.seconds)
+        return (*self.asks, repr(sorted(self.client.items())), self.waits, self.seconds, self.abandon_after)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -137,10 +139,17 @@ class Request:
                 del self._readers[reader]
                 self._left = time.monotonic()
 
-    def abandoned_for(self) -> float:
-        """For how many seconds no client has read the events of a request that one should wait for."""
+    def asked_for(self) -> None:
+        """A client wants to know whether it has ended."""
         with self._lock:
-            return time.monotonic() - self._left if self.waits and not self._readers else 0.0
+            self._left = time.monotonic()
+
+    def abandoned(self, seconds: float) -> bool:
+        """Whether its clients are gone: none has read its events for so many seconds, or, if they do not wait, asked for it for as long as
+        its call says."""
+        limit = seconds if self.waits else self.call.abandon_after
+        with self._lock:
+            return limit is not None and not self._readers and time.monotonic() - self._left > limit
 
     def text(self, kind: Literal["out", "err"]) -> str:
         """What the command has printed so far."""

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 _RUN = "The name of a scheduled run: its first attempt chooses the snapshot, and its result is stored under this name."
 _CLIENT = "What the lakejoin command says of its terminal and its options; leave it out."
+_ABANDON = "Of a request that is not waited for: cancel it if nobody has asked for it for more than this many seconds."
 
 
 class Body(BaseModel):
@@ -20,6 +21,7 @@ class Body(BaseModel):
 
     run: str | None = Field(None, description=_RUN, max_length=240)
     timeout: float | None = Field(None, description="Cancel the request if it runs for more than this many seconds.", gt=0)
+    abandon_after: float | None = Field(None, description=_ABANDON, gt=0)
     client: dict[str, Any] | None = Field(None, description=_CLIENT)
 
 

@@ -103,7 +103,7 @@ def test_a_task_is_one_request_with_the_words_of_its_command(deployment: Deploym
     (method, path, body), *_ = server.asked
     assert (method, path, body["words"]) == ("POST", "/v1/command", ["refresh", "v"])
     assert body["run"].startswith("lakejoin_refresh_v.refresh.manual__1")
-    assert body["timeout"] == 360 * 60
+    assert (body["timeout"], body["abandon_after"]) == (360 * 60, 300)
     assert list(told["outlet_events"]) == ["lakejoin/v"]
 
 

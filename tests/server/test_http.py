@@ -172,6 +172,10 @@ def test_a_request_can_be_asked_for_later_and_cancelled(lake: Lake) -> None:
     assert (taken.status_code, taken.json()["state"]) == (202, "running")
     name = taken.json()["id"]
     assert [request["id"] for request in lake.get("/v1/requests").json()] == [name]
+    (request,) = lake.queue.requests()
+    before = request._left
+    assert lake.get(f"/v1/requests/{name}").json()["state"] == "running"
+    assert request._left > before  # it has been asked for
     assert lake.ask("DELETE", f"/v1/requests/{name}").status_code == 200
     assert lake.answer("refresh", {"views": ["v"]}, lakejoin_request=name).json()["exit_code"] == 130
     assert lake.ask("DELETE", "/v1/requests/none").status_code == 404

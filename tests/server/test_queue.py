@@ -152,7 +152,23 @@ def test_one_that_is_asked_for_again_without_waiting_needs_no_reader(queue: Queu
     request, other = queue.submit(refresh("1", "a", waits=True)), queue.submit(refresh("2", "b", waits=True))
     queue.submit(refresh("1", "a"))
     until(lambda: ended(other))
-    assert (request.abandoned_for(), request.state) == (0.0, "running")
+    assert (request.abandoned(0.0), request.state) == (False, "running")
+
+
+def test_one_that_nobody_asks_for_any_more_is_cancelled_if_its_call_says_so(queue: Queue, work: Work) -> None:
+    calls = [Call("refresh", {"views": [view]}, True, waits=False, abandon_after=limit) for view, limit in (("a", 0.5), ("b", None))]
+    request, other = (queue.submit(Request(call)) for call in calls)
+    until(lambda: ended(request))
+    assert (request.cancelled, request.exit_code) == ("its client is gone", INTERRUPTED)
+    assert other.state == "running"
+
+
+def test_one_that_is_asked_for_is_not_abandoned() -> None:
+    request = Request(Call("refresh", {"views": ["a"]}, True, waits=False, abandon_after=60.0))
+    request._left -= 61
+    assert request.abandoned(0.0)
+    request.asked_for()
+    assert not request.abandoned(0.0)
 
 
 def test_a_name_is_of_one_request(queue: Queue, work: Work) -> None:

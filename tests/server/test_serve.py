@@ -28,6 +28,7 @@ from lake import __version__
 from lake.server.client import Client
 from lake.server.places import place_of
 from tests import lakes
+from tests.conftest import QUICK
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
@@ -36,7 +37,7 @@ until = partial(lakes.until, within=WAIT, every=0.05)
 TOKEN, READING = "t" * 32, "r" * 32
 CONFIG: dict[str, Any] = {
     "root": ".",
-    "spark": {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"},
+    "spark": {**QUICK, "spark.driver.memory": "1g"},
     "tables": {"orders": {"path": "orders", "primary_key": ["id"]}, "customers": {"path": "customers", "primary_key": ["id"]}},
     "views": {
         "named": {"query": "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON o.customer = c.id"},
