@@ -117,7 +117,8 @@ class View:
     def _asked(self, tables: dict[str, Rows]) -> Counter[Any]:
         session = self.spark.newSession()
         session.conf.set("spark.sql.session.timeZone", "UTC")
-        session.conf.set("spark.sql.ansi.enabled", str(self.spark.conf.get("spark.sql.ansi.enabled")))
+        for name in ("spark.sql.ansi.enabled", "spark.sql.legacy.timeParserPolicy"):
+            session.conf.set(name, str(self.spark.conf.get(name)))
         for name, rows in tables.items():
             local_frame(session, rows, self.schemas[name]).createOrReplaceTempView(name)
         return Counter(frozen(tuple(r)) for r in session.sql(self.query).collect())

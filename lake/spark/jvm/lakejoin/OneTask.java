@@ -12,11 +12,14 @@ import org.apache.spark.sql.execution.LocalLimitExec;
 import org.apache.spark.sql.execution.LocalTableScanExec;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
 import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
+import scala.runtime.AbstractFunction0;
 
 /**
  * Runs plans that read little in one task: for few rows, the stages of exchanges and the jobs of broadcasts
@@ -35,10 +38,34 @@ final class OneTask {
    */
   static InternalRow[] first(SparkSession session, QueryExecution query, int limit) {
     SparkPlan plan = query.sparkPlan();
-    if (cost(plan) > MOST_BYTES) return new LocalLimitExec(limit, query.executedPlan()).executeCollect();
-    SparkPlan one = prepared(session, plan);
-    InternalRow[] rows = DriverTask.runs(one) ? DriverTask.rows(one, limit) : null;
-    return rows != null ? rows : new LocalLimitExec(limit, prepared(session, plan)).executeCollect();
+    if (cost(plan) > MOST_BYTES) return inJob(session, query.executedPlan(), limit);
+    InternalRow[] rows = inDriver(session, plan, limit);
+    return rows != null ? rows : inJob(session, prepared(session, plan), limit);
+  }
+
+  /** Functions look up settings where they run: both ways they find those of the session. */
+  private static InternalRow[] inDriver(final SparkSession session, final SparkPlan plan, final int limit) {
+    SQLConf conf = session.sessionState().conf();
+    return (InternalRow[])
+        SQLConf.withExistingConf(
+            conf,
+            new AbstractFunction0() {
+              public Object apply() {
+                SparkPlan one = prepared(session, plan);
+                return DriverTask.runs(one) ? DriverTask.rows(one, limit) : null;
+              }
+            });
+  }
+
+  private static InternalRow[] inJob(SparkSession session, final SparkPlan plan, final int limit) {
+    return (InternalRow[])
+        SQLExecution$.MODULE$.withSQLConfPropagated(
+            session,
+            new AbstractFunction0() {
+              public Object apply() {
+                return new LocalLimitExec(limit, plan).executeCollect();
+              }
+            });
   }
 
   private static SparkPlan prepared(SparkSession session, SparkPlan plan) {
