@@ -59,8 +59,7 @@ def tpch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Chang
     tables = Tpch(spark, folder / "lake")
     tables.load(folder / "parquet")
     found.after()
-    found.after(lambda: tables.insert_orders(0.02, 1))
-    found.after(lambda: tables.delete_orders(0.02, 1))
+    found.after(lambda: tables.insert_orders(0.02, 1), lambda: tables.delete_orders(0.02, 1))
     found.after(lambda: tables.update(0.02, 1))
     return found
 
