@@ -64,13 +64,20 @@ Blocker = Callable[["Lakehouse", str, Collection[str]], Gate]
 class Lakehouse(OpenViews):
     """Views over Delta tables, kept exact from snapshot to snapshot. Made by `lake.opening.open_lake`.
 
-    `blocker`: makes the gate that checks a view's blocking expectations before a refresh publishes.
+    `blocker`: makes the gate that checks a view's blocking expectations before a refresh publishes. `one_command`: the process ends after
+    one command.
     """
 
     def __init__(
-        self, config: Config, spark: SparkSession | None = None, kind: PathKind = "strong", *, blocker: Blocker | None = None
+        self,
+        config: Config,
+        spark: SparkSession | None = None,
+        kind: PathKind = "strong",
+        *,
+        blocker: Blocker | None = None,
+        one_command: bool = False,
     ) -> None:
-        super().__init__(config, spark, kind)
+        super().__init__(config, spark, kind, one_command)
         self._blocker = blocker
 
     # -- verbs ------------------------------------------------------------------------------------------------------

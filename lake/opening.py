@@ -24,9 +24,10 @@ def open_lake(
     return opened(load(config, env), spark)
 
 
-def opened(config: Config, spark: SparkSession | None = None) -> Lakehouse:
-    """The lakehouse of a validated configuration; its refreshes check blocking expectations before they publish."""
-    return Lakehouse(config, spark, blocker=_blocker)
+def opened(config: Config, spark: SparkSession | None = None, one_command: bool = False) -> Lakehouse:
+    """The lakehouse of a validated configuration; its refreshes check blocking expectations before they publish. `one_command`: the process
+    ends after one command."""
+    return Lakehouse(config, spark, blocker=_blocker, one_command=one_command)
 
 
 def _blocker(lake: Lakehouse, view: str, accept: Collection[str]) -> Gate:

@@ -73,7 +73,7 @@ def _options(
     ] = "auto",
     version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")] = False,
 ) -> None:
-    context.obj = GlobalOptions(config, env, run, debug, server, log_format)
+    context.obj = GlobalOptions(config, env, run, debug, server, log_format, lasts=context.invoked_subcommand == "realtime")
     set_up_logs(log_format, os.urandom(6).hex())
 
 

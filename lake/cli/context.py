@@ -25,7 +25,7 @@ _UNEXPECTED = 1
 @dataclass(frozen=True)
 class GlobalOptions:
     """The options before the command's name. `run`: the name of a scheduled run; `debug`: print stack traces; `server`: which server runs
-    the command (lake/cli/remote.py); `log_format`: of logs on standard error."""
+    the command (lake/cli/remote.py); `log_format`: of logs on standard error; `lasts`: the command goes on until it is stopped."""
 
     config: Path
     env: str | None
@@ -33,6 +33,7 @@ class GlobalOptions:
     debug: bool = False
     server: str = "off"
     log_format: str = "none"
+    lasts: bool = False
 
 
 Opener = Callable[[GlobalOptions, bool], Any]
@@ -44,7 +45,8 @@ def _open(settings: GlobalOptions, strict: bool) -> Any:
     from lake.opening import opened
 
     file, env = settings.config, settings.env
-    return opened(load(file, env) if strict or settings.run is None else load_each(file, env)[0])
+    config = load(file, env) if strict or settings.run is None else load_each(file, env)[0]
+    return opened(config, one_command=not settings.lasts)
 
 
 opener: ContextVar[Opener] = ContextVar("opener", default=_open)

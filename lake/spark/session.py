@@ -29,14 +29,19 @@ SESSION_DIGEST = "spark.lakejoin.written"
 """The setting with the digest of a session (lake/spark/session_digest.py) that was made by Lakejoin alone, not by spark-submit."""
 _JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
+# G1, Java's default, uses a tenth of a refresh's CPU seconds to keep pauses short, which is of no use here.
+_COLLECTOR = {r"-XX:\+Use\w+GC\b": "-XX:+UseParallelGC"}
+_TIERS = r"-XX:[+-]?Tier"
 _FOR_SMALL_WORK = {
-    # G1, Java's default, uses a tenth of a refresh's CPU seconds to keep pauses short, which is of no use here.
-    r"-XX:\+Use\w+GC\b": "-XX:+UseParallelGC",
+    **_COLLECTOR,
     # Planning runs much code, each method some thousand times an hour: optimising it costs more than it saves. Loops are still optimised,
     # by the number of their iterations. Java's defaults: 5000, 600, 15000.
-    r"-XX:[+-]?Tier": "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
+    _TIERS: "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
 }
 """Options of the JVM, each with the pattern of the user's own options that replace it (decisions 18 and 21)."""
+# Java's default for the first compiler alone is 48 MB of code: it would compile some methods again and again
+_FOR_ONE_COMMAND = {**_COLLECTOR, _TIERS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"}
+"""The same for a process that ends before the second compiler has paid for itself (decision 34)."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher, has started the JVM
 
 # Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
@@ -58,10 +63,11 @@ _DEFAULTS = {
 }
 
 
-def make_session(settings: Mapping[str, str], besides: Mapping[str, str] | None = None) -> SparkSession:
+def make_session(settings: Mapping[str, str], besides: Mapping[str, str] | None = None, briefly: bool = False) -> SparkSession:
     """A session with Delta. The given settings override those of spark-submit, and these override Lakejoin's defaults.
 
-    `besides`: settings that change no results, so that views are the same with and without them.
+    `besides`: settings that change no results, so that views are the same with and without them. `briefly`: the process runs one command on
+    small tables, and ends.
 
     Raises ConfigError if there is no Java that can run Spark.
     """
@@ -74,7 +80,7 @@ def make_session(settings: Mapping[str, str], besides: Mapping[str, str] | None 
     written = {SESSION_DIGEST: settings_digest(settings)} if started_here and not submitted else {}
     here = [] if submitted else class_path(resolved, spark_home())
     asked, logs = settings.get(_JAVA_OPTIONS, ""), f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
-    options = [_from_archive(asked) if here else "", java_options(settings), logs, asked]
+    options = [_from_archive(asked) if here else "", java_options(settings, briefly), logs, asked]
     if here:
         settings = {**settings, _CLASS_PATH: os.pathsep.join(filter(None, [*here, settings.get(_CLASS_PATH)]))}
     settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: " ".join(filter(None, options))})}
@@ -107,11 +113,12 @@ def _install_local_files(session: SparkSession) -> None:
     jvm_of(session).own("LocalFiles").install(session.sparkContext._jsc.hadoopConfiguration())
 
 
-def java_options(settings: Mapping[str, str]) -> str:
+def java_options(settings: Mapping[str, str], briefly: bool = False) -> str:
     """The JVM's options for collection and compilation, without those that a user sets: a JVM with two collectors does not start."""
+    wanted = _FOR_ONE_COMMAND if briefly else _FOR_SMALL_WORK
     said = [defaults_text(), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
     chosen = " ".join([*said, *(settings.get(name, "") for name in (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions"))])
-    return " ".join(options for pattern, options in _FOR_SMALL_WORK.items() if not re.search(pattern, chosen))
+    return " ".join(options for pattern, options in wanted.items() if not re.search(pattern, chosen))
 
 
 def _from_archive(options: str) -> str:

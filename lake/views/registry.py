@@ -29,6 +29,7 @@ from lake.spark.session import active_session, make_session, own_session
 from lake.views.definition import Definition, define
 from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
 from lake.views.query import named
+from lake.views.sizes import are_small
 from lake.views.table import Published, open_log, published, visible
 from lake.views.up_to_date import unchanged
 from lake.views.user_functions import load_function
@@ -54,13 +55,14 @@ class OpenViews:
     """Views by their names in the configuration, on one path.
 
     `kind`: on the strong path; or "eventual", on the real-time path, whose tables begin as copies of the strong path's, and each refresh of
-    theirs is a batch (realtime/run.py); or "replay", where a backfill makes a view's history again (backfill.py).
+    theirs is a batch (realtime/run.py); or "replay", where a backfill makes a view's history again (backfill.py). `one_command`: the
+    process ends after one command.
     """
 
-    def __init__(self, config: Config, spark: SparkSession | None = None, kind: PathKind = "strong") -> None:
+    def __init__(self, config: Config, spark: SparkSession | None = None, kind: PathKind = "strong", one_command: bool = False) -> None:
         self.config = config
         self.path = ViewPath(config, kind)
-        self._spark = spark
+        self._spark, self._one_command = spark, one_command
         self._views: dict[str, OpenView] = {}
         self._lock, self._starting = threading.Lock(), threading.Lock()
 
@@ -69,7 +71,7 @@ class OpenViews:
         """The caller's session, or the one that Lakejoin makes."""
         if self._spark is None:
             with phase("start Spark"), self._starting:
-                self._spark = self._spark or make_session(self.config.spark)
+                self._spark = self._spark or make_session(self.config.spark, briefly=self._one_command and are_small(self.config))
         return self._spark
 
     def in_order(self, views: Iterable[str]) -> list[str]:

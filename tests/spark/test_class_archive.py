@@ -50,6 +50,16 @@ def test_a_collector_and_a_compiler_that_a_user_has_chosen_stay(tmp_path: Path, 
     assert java_options({}) == ""
 
 
+def test_one_command_is_compiled_by_the_first_compiler_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    assert "-XX:TieredStopAtLevel=1" in java_options({}, briefly=True).split()
+    assert "-XX:TieredStopAtLevel=1" not in java_options({}).split()
+    chosen = "-XX:Tier4InvocationThreshold=5000"
+    assert java_options({"spark.driver.extraJavaOptions": chosen}, briefly=True) == "-XX:+UseParallelGC"
+
+
 def test_columns_look_for_no_class_in_the_jars(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     jvm_of(spark)
     looked_for: list[str] = []
