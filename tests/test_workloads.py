@@ -1,4 +1,5 @@
-"""Standard workloads as views: TPC-H's 22 queries under its refresh functions and updates, Nexmark's under a stream that is mended."""
+"""Standard workloads as views: TPC-H's 22 queries under its refresh functions and updates, Nexmark's under a stream that is mended, and a
+warehouse by TPC-DI's data model, batch after batch."""
 
 from __future__ import annotations
 
@@ -15,6 +16,9 @@ from examples.delta import write
 from examples.nexmark import demo as nexmark
 from examples.nexmark.generator import Nexmark
 from examples.tpch.tables import Tpch, generate
+from examples.warehouse.lake import opened
+from examples.warehouse.shape import Shape
+from examples.warehouse.tables import Warehouse
 from lake import Lakehouse, open_lake
 
 pytestmark = pytest.mark.slow
@@ -86,3 +90,14 @@ def test_tpch(tpch: Changing, query: str) -> None:
 def test_nexmark(stream: Changing, query: str) -> None:
     stream.assert_exact(query)
     assert stream.lake.explain(query).incremental
+
+
+def test_warehouse(spark: SparkSession, tmp_path: Path) -> None:
+    lake, tables = opened(tmp_path, spark=spark), Warehouse(spark, tmp_path, Shape(trades=300))
+    tables.load()
+    assert {result.mode for result in lake.refresh_all()} == {"build"}
+    for batch in (2, 3):
+        tables.bring(batch)
+        unchanged = {result.view for result in lake.refresh_all() if result.mode == "none"}
+        assert unchanged == {"gold.dim_date", "gold.dim_time"}
+        assert [view for view in lake.config.views if not lake.verify(view).exact] == []

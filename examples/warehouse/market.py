@@ -64,7 +64,7 @@ def _companies(shape: Shape, those: str, version: int, within: tuple[int, int]) 
         (f"CASE WHEN {shape.random(key, 'status', 30)} = 0 THEN 'INAC' ELSE 'ACTV' END", 4),
         (shape.among("id", "industry", *INDUSTRIES), 2),
         (shape.among(key, "rating", "AAA", "AA", "A+", "BBB", "BB-", "CCC", "D"), 4),
-        (f"date_format(date_sub(DATE'2007-01-01', {shape.random('id', 'founded', 30_000)}), 'yyyyMMdd')", 8),
+        (f"date_format(date_sub(DATE'2007-01-01', CAST({shape.random('id', 'founded', 30_000)} AS INT)), 'yyyyMMdd')", 8),
         ("concat(id, ' Market Street')", 80),
         ("''", 80),
         ("lpad(id % 100000, 5, '0')", 12),
@@ -171,8 +171,9 @@ def reference(shape: Shape) -> dict[str, str]:
             ('SBMT', 'Submitted'), ('INAC', 'Inactive') AS t(st_id, st_name)""",
         "trade_type": """SELECT * FROM VALUES ('TMB', 'Market Buy', 0, 1), ('TMS', 'Market Sell', 1, 1), ('TSL', 'Stop Loss', 1, 0),
             ('TLS', 'Limit Sell', 1, 0), ('TLB', 'Limit Buy', 0, 0) AS t(tt_id, tt_name, tt_is_sell, tt_is_mrkt)""",
-        "tax_rate": """SELECT tx_id, tx_name, CAST(tx_rate AS DECIMAL(6, 5)) AS tx_rate FROM VALUES ('US1', 'U.S. Income Tax Bracket 1', 0.15),
-            ('US2', 'U.S. Income Tax Bracket 2', 0.275), ('US3', 'U.S. Income Tax Bracket 3', 0.305), ('CA1', 'Canada Bracket 1', 0.2),
+        "tax_rate": """SELECT tx_id, tx_name, CAST(tx_rate AS DECIMAL(6, 5)) AS tx_rate
+            FROM VALUES ('US1', 'U.S. Income Tax Bracket 1', 0.15), ('US2', 'U.S. Income Tax Bracket 2', 0.275),
+            ('US3', 'U.S. Income Tax Bracket 3', 0.305), ('CA1', 'Canada Bracket 1', 0.2),
             ('CA2', 'Canada Bracket 2', 0.31) AS t(tx_id, tx_name, tx_rate)""",
         "date": """SELECT CAST(date_format(day, 'yyyyMMdd') AS INT) AS sk_date_id, day AS date_value,
               year(day) AS calendar_year_id, concat(year(day), ' Q', quarter(day)) AS calendar_qtr_desc,
@@ -180,9 +181,9 @@ def reference(shape: Shape) -> dict[str, str]:
               weekday(day) + 1 AS day_of_week_num, year(add_months(day, 6)) AS fiscal_year_id,
               month(day) = 1 AND day(day) = 1 OR month(day) = 12 AND day(day) = 25 AS holiday_flag
             FROM (SELECT explode(sequence(DATE'2007-01-01', DATE'2018-12-31')) AS day)""",
-        "time": """SELECT CAST(id div 60 * 100 + id % 60 AS INT) AS sk_time_id, concat_ws(':', lpad(id div 60, 2, '0'), lpad(id % 60, 2, '0'))
-              AS time_value, CAST(id div 60 AS INT) AS hour_id, CAST(id % 60 AS INT) AS minute_id,
+        "time": """SELECT CAST(id div 60 * 100 + id % 60 AS INT) AS sk_time_id,
+              concat_ws(':', lpad(id div 60, 2, '0'), lpad(id % 60, 2, '0')) AS time_value,
+              CAST(id div 60 AS INT) AS hour_id, CAST(id % 60 AS INT) AS minute_id,
               id BETWEEN 570 AND 959 AS market_hours_flag, id BETWEEN 420 AND 1199 AS office_hours_flag
             FROM range(1440)""",
     }
-

@@ -70,7 +70,8 @@ def _incremental(shape: Shape, batch: int) -> Iterator[str]:
 def _events(shape: Shape, kind: int, action: str, those: str, within: tuple[int, int], version: int = 0, account: int = 0) -> str:
     start, end = within
     when = f"{start} + {shape.random('id', f'{action} {version}', end - start)}"
-    return f"SELECT id, {kind} AS kind, '{action}' AS action_type, {when} AS seconds, {version} AS version, {account} AS account FROM {those}"
+    numbers = f"{kind} AS kind, {version} AS version, {account} AS account"
+    return f"SELECT id, '{action}' AS action_type, {when} AS seconds, {numbers} FROM {those}"
 
 
 def _has_second(shape: Shape, customer: str) -> str:
@@ -92,7 +93,7 @@ def _customer_columns(shape: Shape) -> str:
     fixed = {
         "c_tax_id": "lpad(id, 9, '9')",
         "c_gndr": "substr('mFfMx', 1 + id % 5, 1)",
-        "c_dob": f"CAST(date_sub(DATE'1995-01-01', {shape.random('id', 'dob', 18_000)}) AS STRING)",
+        "c_dob": f"CAST(date_sub(DATE'1995-01-01', CAST({shape.random('id', 'dob', 18_000)} AS INT)) AS STRING)",
         "c_l_name": _last(shape),
         "c_f_name": _first(shape),
         "c_m_name": "substr('ABCDEFGHIJ', 1 + id % 10, 1)",

@@ -43,7 +43,7 @@ class Warehouse:
             write(self.spark.sql(rows(self.shape, 1)), str(self.root / table))
 
     def bring(self, batch: int) -> None:
-        """An increment (2, 3, ...): a hundredth of new rows in each table that changes, and as many updates and deletes where it has a key."""
+        """An increment (2, 3, ...): a hundredth of new rows in each table that changes, and updates and deletes of rows there."""
         if batch < 2:
             raise ValueError(f"An increment's number is 2 or more, not {batch}; `load` makes the first batch.")
         self._change(batch)

@@ -19,7 +19,8 @@ def _traded(shape: Shape, batch: int) -> str:
     stays_open = f"id >= {end - share(shape.trades)}" if batch == 1 else f"{shape.random('id', 'open', 2)} = 0"
     closing = f"CASE WHEN {stays_open} THEN {sum(period(batch))} + {shape.random('id', 'closing', period(batch + 1)[1])} ELSE "
     return f"""(
-      SELECT *, {account_of(shape, "c", "id")} AS account, CASE WHEN {shape.random("id", "canceled", 30)} = 0 THEN 'CNCL' ELSE 'CMPT' END AS ended,
+      SELECT *, {account_of(shape, "c", "id")} AS account,
+        CASE WHEN {shape.random("id", "canceled", 30)} = 0 THEN 'CNCL' ELSE 'CMPT' END AS ended,
         CAST({price(shape, "s")} + {shape.random("id", "bid", 2000)} / 100 AS DECIMAL(8, 2)) AS bid, tt IN ('TMB', 'TMS') AS market
       FROM (
         SELECT id, {opened} AS opened, {closing} {opened} + 60 + {shape.random("id", "wait", 7200)} END AS closed,
