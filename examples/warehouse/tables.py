@@ -40,7 +40,7 @@ class Warehouse:
         for table, query in market.reference(self.shape).items():
             write(self.spark.sql(query).coalesce(1), str(self.root / table))
         for table, rows in _MADE.items():
-            write(self.spark.sql(rows(self.shape, 1)), str(self.root / table))
+            write(self.spark.sql(rows(self.shape, 1)).coalesce(1 + self.shape.trades // 100_000), str(self.root / table))
 
     def bring(self, batch: int) -> None:
         """An increment (2, 3, ...): a hundredth of new rows in each table that changes, and updates and deletes of rows there."""
