@@ -146,9 +146,12 @@ def compared(mine: Seconds, plain: Seconds) -> dict[str, Any]:
 
 
 def summary(bench: Bench, found: Run) -> dict[str, dict[str, Any]]:
-    """By kind of view, and for all."""
+    """By kind of view, and for all; and the build, of one round."""
     groups = {**bench.kinds, "all": bench.order}
-    return {kind: {"views": len(views), **compared(found.mine.totals(views), found.plain.totals(views))} for kind, views in groups.items()}
+    rounds = {kind: compared(found.mine.totals(views), found.plain.totals(views)) for kind, views in groups.items()}
+    built = [[total(side.build, bench.order)] if side.build else [] for side in (found.mine, found.plain)]
+    groups["build of all"] = bench.order
+    return {kind: {"views": len(groups[kind]), **body} for kind, body in {**rounds, "build of all": compared(*built)}.items()}
 
 
 def of_view(view: str, found: Run) -> dict[str, Any]:
@@ -165,8 +168,7 @@ def of_view(view: str, found: Run) -> dict[str, Any]:
 
 def keep(options: argparse.Namespace, bench: Bench, found: Run, exact: bool) -> None:
     """Write what was measured so far."""
-    build = compared([total(found.mine.build, bench.order)], [total(found.plain.build, bench.order)] if found.plain.build else [])
-    body = {"trades": options.trades, "rounds": len(found.mine.rounds), "exact": exact, "build": build, "by kind": summary(bench, found)}
+    body = {"trades": options.trades, "rounds": len(found.mine.rounds), "exact": exact, "by kind": summary(bench, found)}
     save("warehouse", {**body, "views": {view: of_view(view, found) for view in bench.order}})
 
 
