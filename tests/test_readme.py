@@ -20,7 +20,7 @@ README = Path(__file__).parent.parent / "README.md"
 def test_the_first_view_of_the_readme(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = README.read_text()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(open_views, "make_session", lambda settings: spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings, **_: spark)
     orders = "SELECT * FROM VALUES (1, 10.5, 7), (2, 3.0, 8), (3, 9.9, NULL) t(order_id, amount, customer_id)"
     customers = "SELECT * FROM VALUES (7, 'Ada'), (9, 'Bob') t(customer_id, name)"
     for name, rows in (("orders", orders), ("customers", customers)):

@@ -25,7 +25,7 @@ def run(lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     lake.table("a", "SELECT * FROM VALUES (1, 'x'), (2, 'secret-y') t(id, s)")
     lake.view("v", "SELECT id, s FROM a")
     (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
-    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings, **_: lake.spark)
 
     def invoke(*arguments: str) -> Any:
         return CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), *arguments])

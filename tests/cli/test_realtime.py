@@ -29,7 +29,7 @@ from tests.realtime.test_path import HISTORY, JOIN, made
 @pytest.fixture
 def run(lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run the command in the tests' own session, on the lake as it is when it is called."""
-    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings, **_: lake.spark)
 
     def invoke(*arguments: str) -> Any:
         (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
@@ -96,7 +96,7 @@ def test_a_batch_that_fails_is_tried_again_until_the_view_has_failed(run: Any, l
     assert "the storage is away" in answer.stderr
     assert len(tried) == 3
     monkeypatch.undo()
-    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings, **_: lake.spark)
     assert run("realtime", "v", "--available-now").exit_code == 0
 
 

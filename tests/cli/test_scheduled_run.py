@@ -276,7 +276,7 @@ def test_the_command_keeps_its_answer_and_its_error_under_the_runs_name(
     group: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(group.config))
-    monkeypatch.setattr(open_views, "make_session", lambda settings: group.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings, **_: group.spark)
 
     def run(name: str, *arguments: str) -> Any:
         return CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "--run", name, *arguments])

@@ -20,7 +20,7 @@ FENCE = re.compile(r'^```(?P<language>bash|text|python|yaml)(?: title="(?P<title
 @pytest.mark.slow
 def test_the_tutorial(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "make_session", lambda settings: spark)
+    monkeypatch.setattr(registry, "make_session", lambda settings, **_: spark)
     output, ran = "", 0
     for block in FENCE.finditer(PAGE.read_text()):
         language, title, body = block["language"], block["title"], block["body"]

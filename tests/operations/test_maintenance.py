@@ -122,7 +122,7 @@ def test_the_command_warns_of_what_will_be_gone_soon(lake_of_two: TestLake, tmp_
     lake = lake_of_two
     lake.sql("INSERT INTO {b} VALUES (1, 1)")
     (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
-    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings, **_: lake.spark)
 
     def run(*arguments: str) -> Any:
         return CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "maintain", *arguments])
@@ -162,7 +162,7 @@ def test_one_table_that_is_missing_keeps_no_other_from_it(lake_of_two: TestLake,
     lake.view("edited", "SELECT id FROM a")  # and b is needed by one view only
     shutil.rmtree(lake.path("gone"))
     lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings, **_: lake.spark)
     (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
     answer = CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "maintain", "--all", "--json"])
     said = json.loads(answer.stdout)

@@ -66,7 +66,7 @@ def test_the_command_shows_it(lake: TestLake, tmp_path: Path, monkeypatch: pytes
     lake.table("a", "SELECT 1 AS id")
     lake.view("v", "SELECT id FROM a")
     (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
-    monkeypatch.setattr(open_views, "make_session", lambda settings: lake.spark)
+    monkeypatch.setattr(open_views, "make_session", lambda settings, **_: lake.spark)
     shown = CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "refresh", "--all", "--profile"])
     assert shown.exit_code == 0, shown
     assert "publish" in shown.stdout

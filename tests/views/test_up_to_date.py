@@ -62,7 +62,7 @@ def test_reformatting_the_configuration_around_a_view_is_nothing_new(built: Test
     assert told(built) is not None
 
 
-def _no_jvm(settings: Any) -> Any:
+def _no_jvm(settings: Any, **_: Any) -> Any:
     raise AssertionError("a JVM was asked for")
 
 
