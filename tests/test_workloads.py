@@ -92,6 +92,7 @@ def test_nexmark(stream: Changing, query: str) -> None:
     assert stream.lake.explain(query).incremental
 
 
+@pytest.mark.timeout(1800)
 def test_warehouse(spark: SparkSession, tmp_path: Path) -> None:
     lake, tables = opened(tmp_path, spark=spark), Warehouse(spark, tmp_path, Shape(trades=300))
     tables.load()
