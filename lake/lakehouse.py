@@ -32,10 +32,10 @@ from lake.core.results import (
     RefreshResult,
     SourceStatus,
 )
+from lake.delta.kept import way_of
 from lake.delta.pinned import Pinned
 from lake.delta.retention import changed_last, changes_gone, feed_gap
 from lake.delta.sidecar import Folder
-from lake.delta.sources import way_of
 from lake.delta.tables import Table
 from lake.errors import ConfigError, LakeError, SourceError, TargetError
 from lake.operations import backfill, compare, maintenance
@@ -209,7 +209,7 @@ class Lakehouse(OpenViews):
         """What each operator of the view does on a refresh, and why it is not incremental where it is not."""
         with self.opened(view) as state:
             definition, inputs = self.prepare(view, state)
-            ways = {s: way_of(inputs.pins[s]) for s in definition.sources}
+            ways = {s: way_of(inputs.pins[s].properties) for s in definition.sources}
             found = Budget()
             with suppress(TargetError):  # somebody else wrote the view's table: the next refresh says so
                 current = published(state.spark, self.view_table(view))
@@ -234,12 +234,14 @@ class Lakehouse(OpenViews):
         return compare.agreed(self, self.on("eventual"), view, trusted)
 
     @verb("Reading the status of view")
-    def status(self, view: str | None = None) -> list[SourceStatus]:
+    def status(self, view: str | Collection[str] | None = None) -> list[SourceStatus]:
         """Per view and source: published and newest version, lag, how long the changes stay readable, how they are read.
 
-        Of a view of many that can't say, one row says why. Raises LakeError for the view that was named.
+        Of a view of many (some, or all) that can't say, one row says why. Raises LakeError for the view that was named alone.
         """
-        return status_of(self, view) if view is not None else status_of_all(self, self.config.views)
+        if isinstance(view, str):
+            return status_of(self, view)
+        return status_of_all(self, self.config.views if view is None else view)
 
     @verb("Refreshing all views")
     def refresh_all(self, until: Until = None, parallel: int | None = None) -> list[RefreshResult]:

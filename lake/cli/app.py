@@ -341,23 +341,15 @@ def status(
     Exit code 1: a view needs somebody (failed, refused, expired, wrong or stopped).
     """
     with invocation(context) as invoked:
-        from lake.quality.health import health_of_views
-        from lake.quality.view_status import view_statuses
-        from lake.realtime.states import states
+        from lake.cli.status import look
 
-        opened = invoked.lake()
-        rows = working("reading the logs", lambda: opened.status(view))
-        views = list(dict.fromkeys(row.view for row in rows))
-        paths, checked = states(opened, views), health_of_views(opened, views)
-        found = view_statuses(opened, rows, paths, checked)
+        found = working("reading the logs", lambda: look(invoked, view))
         if as_json:
-            said, words = {name: health.to_json() for name, health in checked.items()}, {one.view: one.to_json() for one in found}
-            more = [{"realtime": paths.get(r.view), "checks": said.get(r.view), "view_status": words[r.view]} for r in rows]
-            console.print_json([row.to_json() | own for row, own in zip(rows, more, strict=True)])
+            console.print_json(found.to_json())
         else:
-            console.print_status(found, rows if verbose else (), paths)
-            console.print_health(checked)
-        if any(one.needs_somebody for one in found):
+            console.print_status(found.states, found.rows if verbose else (), found.paths)
+            console.print_health(found.checked)
+        if any(one.needs_somebody for one in found.states):
             raise typer.Exit(1)
 
 

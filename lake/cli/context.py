@@ -75,6 +75,15 @@ class Invocation:
             self._lake = opener.get()(self._settings, strict)
         return self._lake
 
+    @property
+    def local(self) -> Any:
+        """The configuration, if the command has no open lakehouse yet and may find out without one; else None."""
+        if self._lake is not None or opener.get() is not _open:
+            return None
+        from lake.config.loader import load
+
+        return load(self._settings.config, self._settings.env)
+
     @cached_property
     def run(self) -> Any:
         """The stored files of the scheduled run; None without --run."""

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 from lake.core.snapshots import Version
 from lake.core.sql import quoted
 from lake.delta.actions import Commit, FileAction
+from lake.delta.kept import has_feed
 from lake.delta.listing import Listing
 from lake.spark.jvm.gateway import Java
 from lake.spark.key_ranges import Ranges
@@ -113,7 +114,7 @@ class Pinned:
     @property
     def has_feed(self) -> bool:
         """Whether the change data feed is on at this version."""
-        return self._is_on("delta.enableChangeDataFeed")
+        return has_feed(self.properties)
 
     def supports(self, name: str, value: str) -> bool:
         """Whether a property asks for a feature that the table's protocol has: Delta stores no such property."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 
 from lake.delta.file_changes import file_changes, rows_of_feed
@@ -16,7 +16,6 @@ from lake.errors import ExpiredError
 from lake.spark.failures import CALL_ERRORS
 
 _WITHOUT_HOST = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
-_DAY = timedelta(days=1)
 _AT_ONCE = 1_000
 """How many data files are looked for in one call."""
 _BACK = (1, 10, 100)
@@ -109,22 +108,6 @@ def _refuse(table: Table, version: int, missing: Collection[str]) -> None:
         )
 
 
-def expires_in(pinned: Pinned, since: int, now: datetime) -> timedelta | None:
-    """How long until the commits since+1.. may be cleaned from the log (or vacuumed); None if no commit is waiting."""
-    until = pinned.version.number
-    if since >= until:
-        return None
-    committed = committed_after(pinned, since)
-    if committed is None:
-        return timedelta(0)
-    return committed + changes_kept(pinned) - now
-
-
-def changes_kept(pinned: Pinned) -> timedelta:
-    """How long a change stays readable: until its commit may be cleaned from the log, or its files vacuumed."""
-    return min(_duration(pinned.properties, "delta.logRetentionDuration", 30), files_kept(pinned.properties))
-
-
 def feed_gap(pinned: Pinned, since: int) -> str:
     """Why the change data feed can't be read for the commits since+1.. up to the pinned one; empty if it can, or no commit is waiting."""
     if since >= pinned.version.number:
@@ -158,18 +141,3 @@ def changed_last(pinned: Pinned) -> datetime:
             return changing[-1].time
         found = commits[0].time
     return found
-
-
-def files_kept(properties: Mapping[str, str]) -> timedelta:
-    """How long VACUUM keeps the files of old versions."""
-    return _duration(properties, "delta.deletedFileRetentionDuration", 7)
-
-
-def _duration(properties: Mapping[str, str], name: str, days: int) -> timedelta:
-    """A Delta interval property such as `interval 30 days`; Delta allows no months or years in one."""
-    words = properties.get(name, f"interval {days} days").lower().replace("interval", "").split()
-    units = {"week": 7 * _DAY, "day": _DAY, "hour": _DAY / 24, "minute": _DAY / 1440, "second": _DAY / 86400}
-    total = timedelta()
-    for amount, unit in zip(words[::2], words[1::2], strict=False):
-        total += float(amount) * units.get(unit.rstrip("s"), timedelta())
-    return total

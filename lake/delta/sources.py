@@ -114,11 +114,6 @@ class PinnedSources:
         return expired(self.tables[source], self.since[source] if self.since else -1, self.pins[source].version.number, error)
 
 
-def way_of(pinned: Pinned) -> str:
-    """What a table's changes are read from: of the two, whichever is cheaper."""
-    return "change data feed or data files" if pinned.has_feed else "data files"
-
-
 def _numbered(columns: Sequence[str]) -> list[str]:
     """The columns renamed, so that none collides with the weight or the columns of the feed."""
     return [f"{quoted(name)} AS c{i}" for i, name in enumerate(columns)]

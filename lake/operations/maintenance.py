@@ -19,9 +19,10 @@ from pyspark.sql import SparkSession
 from lake.config.models import FORGOTTEN_AFTER
 from lake.core.results import Maintained, SourceStatus
 from lake.core.stamp import Stamp
+from lake.delta.kept import files_kept
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
-from lake.delta.retention import committed_after, files_kept
+from lake.delta.retention import committed_after
 from lake.delta.sidecar import Folder, names_below
 from lake.delta.tables import Table, reason
 from lake.errors import DefinitionError, LakeError, SourceError, TargetError

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from functools import partial
 
 from lake.core.results import SourceStatus
 from lake.core.stamp import Stamp
 from lake.delta.identity import check_same
 from lake.delta.pinned import Pinned
-from lake.delta.retention import changes_kept, expires_in
-from lake.delta.sources import way_of
+from lake.delta.retention import committed_after
 from lake.delta.tables import Table
 from lake.errors import LakeError, SourceError
+from lake.operations.source_status import source_status
 from lake.views.registry import OpenViews
 from lake.views.table import published
 
@@ -49,15 +49,4 @@ def _of_source(view: str, table: Table, stamp: Stamp | None, pinned: Pinned) -> 
             check_same(table, pinned, stamp.snapshot.versions[source])
         except SourceError as error:
             return SourceStatus(view, source, read, newest, None, None, "another table", str(error))
-    left = expires_in(pinned, read, datetime.now(UTC)) if read is not None else None
-    seconds = left.total_seconds() if left is not None else None
-    lag = None if read is None else newest - read
-    return SourceStatus(
-        view, source, read, newest, lag, seconds, way_of(pinned), _advice(source, pinned), changes_kept(pinned).total_seconds()
-    )
-
-
-def _advice(source: str, pinned: Pinned) -> str:
-    if pinned.has_feed:
-        return ""
-    return f"ALTER TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true) makes changes of {source} cheaper"
+    return source_status(view, source, read, newest, pinned.properties, partial(committed_after, pinned))

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from lake.quality.results import Measurement
+from lake.quality.measurements import Measurement
 
 SuiteName = Literal["view", "realtime", "source"]
 

@@ -19,8 +19,9 @@ from lake.errors import LakeError
 from lake.quality import data_docs, suites
 from lake.quality.findings import Event, Finding, events_as_json, findings
 from lake.quality.health import scopes
+from lake.quality.measurements import MEASURED, OWN, PUBLISHING, Measurement, Row, row_of
 from lake.quality.notices import store_and_report
-from lake.quality.results import MEASURED, OWN, PUBLISHING, Measurement, QualityResults, Row, row_of
+from lake.quality.results import QualityResults
 from lake.quality.sources import SourceChecks, guarded
 from lake.quality.views import ViewChecks, resolved_measurement, with_versions
 

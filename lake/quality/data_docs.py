@@ -14,8 +14,8 @@ from typing import Any
 
 from lake import Lakehouse
 from lake.config.models import PAGES
+from lake.quality.measurements import MEASURED
 from lake.quality.pages import render
-from lake.quality.results import MEASURED
 
 _STYLES = ("pages.css",)
 

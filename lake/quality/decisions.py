@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from lake import Lakehouse
 from lake.errors import ConfigError
-from lake.quality.results import QualityResults, Row
+from lake.quality.measurements import Row
+from lake.quality.results import QualityResults
 
 
 def record_decision(lake: Lakehouse, kind: Literal["snooze", "accept"], finding: str, reason: str, until: datetime | None = None) -> Row:

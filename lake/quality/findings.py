@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from lake.quality.results import Row
+from lake.quality.measurements import Row
 
 FindingState = Literal["opened", "ongoing", "resolved"]
 Event = Literal["opened", "escalated", "resolved"]

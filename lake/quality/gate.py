@@ -16,8 +16,9 @@ from lake.config.view_sources import expectations_of
 from lake.errors import BlockedError
 from lake.quality.decisions import record_decision
 from lake.quality.findings import Event, Finding, events_as_json
+from lake.quality.measurements import PUBLISHING, Measurement, finding_id, row_of
 from lake.quality.notices import store_and_report
-from lake.quality.results import PUBLISHING, Measurement, QualityResults, finding_id, row_of
+from lake.quality.results import QualityResults
 from lake.quality.suites import of_rows, validate_rows
 from lake.quality.views import expectation_text, measurement_of
 from lake.refresh.compute import Candidate

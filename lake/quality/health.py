@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from lake import Lakehouse
 from lake.core.texts import duration_text
 from lake.errors import LakeError
 from lake.quality.findings import Finding, findings
-from lake.quality.results import QualityResults, Row
+from lake.quality.measurements import Row
+
+if TYPE_CHECKING:  # a status reads results without Spark
+    from lake import Lakehouse
 
 HealthState = Literal["good", "warn", "bad", "unknown"]
 
@@ -42,10 +44,9 @@ def health(view: str, rows: Sequence[Row]) -> Health:
     return Health(states.get(last.status, "unknown"), f"{text} ({ago(last.time)}{part})", unresolved)
 
 
-def health_of_views(lake: Lakehouse, views: Sequence[str]) -> dict[str, Health]:
-    """The health of each view; empty if nothing was ever checked."""
-    rows = QualityResults(lake).recent()
-    return {view: health(view, of_scopes(rows, scopes(lake, view))) for view in views} if rows else {}
+def health_of_views(rows: Sequence[Row], views: Sequence[str], below: Callable[[str], Collection[str]]) -> dict[str, Health]:
+    """The health of each view; empty if nothing was ever checked. `rows`: the newest results; `below`: a view and what it reads."""
+    return {view: health(view, of_scopes(rows, below(view))) for view in views} if rows else {}
 
 
 def of_scopes(rows: Sequence[Row], wanted: Collection[str]) -> list[Row]:

@@ -16,7 +16,8 @@ from urllib.request import Request, urlopen
 
 from lake import Lakehouse
 from lake.quality.findings import Event, Finding, events, findings
-from lake.quality.results import QualityResults, Row
+from lake.quality.measurements import Row
+from lake.quality.results import QualityResults
 
 logger = logging.getLogger("lakejoin")
 _WITHIN = 10.0

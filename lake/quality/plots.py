@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from lake.quality.results import Row, page_of
+from lake.quality.measurements import Row, page_of
 from lake.views.table import Publication
 
 Values = list[dict[str, Any]]

@@ -21,8 +21,9 @@ from lake.errors import LakeError
 from lake.quality import plots
 from lake.quality.findings import Finding
 from lake.quality.health import Health, ago, health, of_scopes, scopes
+from lake.quality.measurements import Row
 from lake.quality.pages import render
-from lake.quality.results import QualityResults, Row
+from lake.quality.results import QualityResults
 from lake.realtime.states import states
 from lake.views.table import Publication, of_refreshes
 

@@ -17,7 +17,7 @@ from lake.core.sql import quoted
 from lake.delta.pinned import Pinned
 from lake.errors import LakeError, QueryError
 from lake.quality.builtin import suite
-from lake.quality.results import Measurement, Row
+from lake.quality.measurements import Measurement, Row
 
 _SAMPLES = 5
 _HISTORY = 20

@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame
 
 from lake.config.models import ExpectationConfig, nearest
 from lake.core.redaction import Samples
-from lake.quality.results import Measurement
+from lake.quality.measurements import Measurement
 from lake.spark.session import silence_pyspark_errors
 
 _SHOWN = ("element_count", "unexpected_count", "unexpected_percent", "missing_count", "missing_percent", "observed_value")

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
-from lake import Lakehouse
+from lake.config.models import Config
 from lake.core.results import SourceStatus
 from lake.core.stamp import Stamp
 from lake.errors import DefinitionChangedError, LakeError
@@ -20,6 +20,15 @@ STATES: tuple[State, ...] = get_args(State)
 no longer be read; wrong: a check found an error; stopped: its real-time path failed or was killed."""
 _NEED_SOMEBODY = frozenset(STATES[:5])
 _STOPPED = frozenset({"failed", "killed"})
+
+
+class Views(Protocol):
+    """What a status needs of the views besides the rows of their sources: a lakehouse, or what knows it without one."""
+
+    @property
+    def config(self) -> Config: ...
+    def stamp(self, view: str, /) -> Stamp | None: ...
+    def refuse_changed_definition(self, stamp: Stamp, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class ViewStatus:
 
 
 def view_statuses(
-    lake: Lakehouse, rows: Sequence[SourceStatus], paths: Mapping[str, Mapping[str, Any]], checked: Mapping[str, Health]
+    lake: Views, rows: Sequence[SourceStatus], paths: Mapping[str, Mapping[str, Any]], checked: Mapping[str, Health]
 ) -> list[ViewStatus]:
     """A status for each view of `rows` (of Lakehouse.status), worst first. `paths`: the newest lease of each real-time path; `checked`: the
     health of views, by their last checks."""
@@ -63,7 +72,7 @@ def view_statuses(
     return sorted(found, key=lambda status: STATES.index(status.state))
 
 
-def _status(lake: Lakehouse, view: str, rows: Sequence[SourceStatus], path: Mapping[str, Any], health: Health | None) -> ViewStatus:
+def _status(lake: Views, view: str, rows: Sequence[SourceStatus], path: Mapping[str, Any], health: Health | None) -> ViewStatus:
     stamp = None
     with suppress(LakeError):  # its row says why
         stamp = lake.stamp(view)
@@ -83,7 +92,7 @@ def _status(lake: Lakehouse, view: str, rows: Sequence[SourceStatus], path: Mapp
 _Found = tuple[State, str, str]
 
 
-def _problem(lake: Lakehouse, view: str, rows: Sequence[SourceStatus], stamp: Stamp | None) -> _Found | None:
+def _problem(lake: Views, view: str, rows: Sequence[SourceStatus], stamp: Stamp | None) -> _Found | None:
     """Why the next refresh will fail, as far as that can be seen without it."""
     broken = next((row for row in rows if row.way in ("not known", "another table")), None)
     if broken is not None:

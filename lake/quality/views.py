@@ -19,7 +19,7 @@ from lake.core.results import Differences
 from lake.operations.verify import Share
 from lake.quality.builtin import SuiteName, suite
 from lake.quality.findings import findings
-from lake.quality.results import CHECK, PUBLISHING, Measurement, Row
+from lake.quality.measurements import CHECK, PUBLISHING, Measurement, Row
 from lake.quality.sources import guarded
 from lake.quality.suites import ExpectationResult, validate_rows
 from lake.realtime.metrics import quantile

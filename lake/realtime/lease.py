@@ -14,11 +14,13 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lake.core.kinds import LEASE_RUNNING, LEASE_SECONDS
-from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError
+
+if TYPE_CHECKING:  # a status reads leases without Spark
+    from lake.delta.sidecar import Folder
 
 _PREFIX = "lease-"
 
@@ -65,7 +67,15 @@ class Lease:
         return json.dumps({**metrics, **own}, default=str)
 
 
-def newest(folder: Folder) -> tuple[int, dict[str, Any]]:
+class Readable(Protocol):
+    """A folder of small files that can be read."""
+
+    def names(self, prefix: str = "") -> list[str]: ...
+    def read(self, name: str) -> str: ...
+    def written(self, name: str) -> float: ...
+
+
+def newest(folder: Readable) -> tuple[int, dict[str, Any]]:
     """The number and the content of the newest lease; 0 and an empty content if there is none."""
     names = folder.names(_PREFIX)
     if not names:
@@ -75,6 +85,13 @@ def newest(folder: Folder) -> tuple[int, dict[str, Any]]:
     except ValueError:  # it is just being written, or its writer was killed
         content = {"state": "running", "renewed": folder.written(names[-1])}
     return int(names[-1].removeprefix(_PREFIX).removesuffix(".json")), content
+
+
+def last_state(folder: Readable) -> dict[str, Any]:
+    """The content of the newest lease, with the state "killed" if its process no longer runs; empty if there is none."""
+    _, lease = newest(folder)
+    killed = {"state": "killed"} if lease.get("state") in LEASE_RUNNING and not is_held(lease) else {}
+    return {**lease, **killed}
 
 
 def is_held(lease: dict[str, Any]) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lake.core.kinds import LEASE_FOLDER, LEASE_RUNNING
+from lake.core.kinds import LEASE_FOLDER
 from lake.delta.sidecar import Folder
 from lake.lakehouse import Lakehouse
-from lake.realtime.lease import is_held, newest
+from lake.realtime.lease import last_state
 
 
 def states(lake: Lakehouse, views: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -20,7 +20,5 @@ def states(lake: Lakehouse, views: Iterable[str]) -> dict[str, dict[str, Any]]:
     for view in views:
         log = eventual.table_log(view)
         if log is not None:
-            _, lease = newest(Folder(lake.spark, f"{log.path}/{LEASE_FOLDER}"))
-            killed = {"state": "killed"} if lease.get("state") in LEASE_RUNNING and not is_held(lease) else {}
-            found[view] = {**lease, **killed}
+            found[view] = last_state(Folder(lake.spark, f"{log.path}/{LEASE_FOLDER}"))
     return found

@@ -17,6 +17,7 @@ from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
 from lake.delta.identity import marked
+from lake.delta.kept import FEED
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
 from lake.delta.tables import snapshot_of
@@ -34,7 +35,7 @@ from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import few_changes
 from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath, table_of
-from lake.views.table import FEED, KEY, Published, clustered_by, create, published, set_properties
+from lake.views.table import KEY, Published, clustered_by, create, published, set_properties
 
 
 @dataclass(frozen=True)

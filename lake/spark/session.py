@@ -20,13 +20,11 @@ from lake.spark.jars import at_first_use
 from lake.spark.jvm.gateway import active, jvm_of
 from lake.spark.launch import launch, refuse_unusable_java
 from lake.spark.preflight import AT_START, class_archive, class_path, jars, spark_home
-from lake.spark.session_digest import defaults_text, settings_digest
+from lake.spark.session_digest import SESSION_DIGEST, defaults_text, settings_digest
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
-SESSION_DIGEST = "spark.lakejoin.written"
-"""The setting with the digest of a session (lake/spark/session_digest.py) that was made by Lakejoin alone, not by spark-submit."""
 _JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 # G1, Java's default, uses a tenth of a refresh's CPU seconds to keep pauses short, which is of no use here.

@@ -14,6 +14,8 @@ from lake.config.models import Config
 from lake.config.view_sources import one_query, query_text
 from lake.spark.preflight import spark_home
 
+SESSION_DIGEST = "spark.lakejoin.written"
+"""The setting with the digest of a session: of one that was made by Lakejoin alone, or by the spark-submit of an Airflow task."""
 _ENVIRONMENT = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME", "TZ")
 
 

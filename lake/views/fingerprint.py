@@ -8,8 +8,7 @@ from pyspark.sql import SparkSession
 
 from lake.config.models import Config
 from lake.core.plan import FUNCTION
-from lake.spark.session import SESSION_DIGEST
-from lake.spark.session_digest import definition_digest, digest
+from lake.spark.session_digest import SESSION_DIGEST, definition_digest, digest
 
 _SETTINGS = (
     "spark.sql.session.timeZone",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -19,6 +20,7 @@ from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.actions import Commit
 from lake.delta.file_changes import rows_of_feed
+from lake.delta.kept import FEED
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
 from lake.delta.statistics import HAVE_STATISTICS, STATISTICS_COLUMNS, statistics_columns
@@ -28,13 +30,12 @@ from lake.spark.failures import SPARK_ERRORS
 from lake.spark.types import nullable
 from lake.spark.zset import WEIGHT
 from lake.views.definition import Definition
+from lake.views.stamps import newest_stamp
 
 KEY = "lakejoin.key"
 """The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""
-FEED = "delta.enableChangeDataFeed"
 _MARKS = {"delta.enableDeletionVectors": "true"}  # by which a publish deletes rows
 _UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
-_OTHER_COLUMNS = frozenset({"ADD COLUMNS", "DROP COLUMNS", "RENAME COLUMN", "REPLACE COLUMNS"})
 
 
 @dataclass(frozen=True)
@@ -89,17 +90,8 @@ def published(spark: SparkSession, table: Table) -> Published | None:
             f"There is a Delta table at {table.path or table.name} that Lakejoin did not make for view {table.label!r}. Move it away, or "
             "set another `target` in the configuration."
         )
-    newer: list[Commit] = []
-    for number in range(pinned.version.number, -1, -1):
-        commit = _commit(log, table, number)
-        stamp = Stamp.from_json(commit.user_metadata)
-        if stamp is not None:
-            _refuse_foreign(table, newer)
-            _refuse_foreign(table, [_commit(log, table, n) for n in range(stamp.base + 1, number)])
-            return Published(table.label, pinned, stamp)
-        newer.append(commit)
-    _refuse_foreign(table, newer)
-    return Published(table.label, pinned, None)
+    stamp = newest_stamp(pinned.version.number, lambda number: _commit(log, table, number), partial(_refuse_foreign, table))
+    return Published(table.label, pinned, stamp)
 
 
 @dataclass(frozen=True)
@@ -166,13 +158,11 @@ def _commit(log: Log, table: Table, number: int) -> Commit:
         ) from error
 
 
-def _refuse_foreign(table: Table, commits: Sequence[Commit]) -> None:
-    for commit in commits:
-        if (commit.changes_data or commit.operation in _OTHER_COLUMNS) and Stamp.from_json(commit.user_metadata) is None:
-            raise TargetError(
-                f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}). Lakejoin can't "
-                f'know its rows. Nothing was written. Run "{table.recreate_command}" to make it exact again.'
-            )
+def _refuse_foreign(table: Table, commit: Commit) -> None:
+    raise TargetError(
+        f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}). Lakejoin can't "
+        f'know its rows. Nothing was written. Run "{table.recreate_command}" to make it exact again.'
+    )
 
 
 def schema(definition: Definition) -> T.StructType:

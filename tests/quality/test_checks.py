@@ -22,8 +22,9 @@ from lake.quality import check
 from lake.quality.checks import Checked
 from lake.quality.decisions import snooze_finding
 from lake.quality.findings import findings
+from lake.quality.measurements import PER_FINDING, Measurement, row_of
 from lake.quality.notices import _notices
-from lake.quality.results import PER_FINDING, Measurement, QualityResults, row_of
+from lake.quality.results import QualityResults
 from tests.lakes import TestLake, multiset
 
 SECRET = "planted-secret"

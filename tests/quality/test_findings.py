@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lake.core.snapshots import Snapshot, Version
 from lake.core.stamp import Stamp
 from lake.quality.findings import events, findings
-from lake.quality.results import Measurement, Row, row_of
+from lake.quality.measurements import Measurement, Row, row_of
 from lake.quality.views import lifetimes
 from lake.views.table import Publication
 

@@ -8,7 +8,7 @@ import pytest
 
 from lake.errors import ExpiredError
 from lake.quality import check
-from lake.quality.results import Measurement
+from lake.quality.measurements import Measurement
 from tests.lakes import TestLake
 
 

@@ -15,9 +15,9 @@ from lake.core.results import Explanation, OperatorExplanation
 from lake.quality.data_docs import index_page, result_page
 from lake.quality.findings import findings
 from lake.quality.health import health
+from lake.quality.measurements import Measurement, Row, row_of
 from lake.quality.pages import render
 from lake.quality.report import ViewReport, report_page
-from lake.quality.results import Measurement, Row, row_of
 
 HOSTILE = (
     "<script>window.ran = 1</script>",

@@ -18,8 +18,8 @@ from lake import open_lake
 from lake.cli.app import app
 from lake.config.loader import load
 from lake.core.stamp import Stamp
-from lake.spark.session import SESSION_DIGEST, make_session
-from lake.spark.session_digest import settings_digest
+from lake.spark.session import make_session
+from lake.spark.session_digest import SESSION_DIGEST, settings_digest
 from lake.views.up_to_date import unchanged
 from tests.lakes import TestLake
 
