@@ -256,18 +256,20 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
             raise typer.Exit(code)
 
 
-@app.command(epilog="Examples: lakejoin check q20 | lakejoin check --all --json")
+@app.command(epilog="Examples: lakejoin check q20 | lakejoin check --all --verbose | lakejoin check --all --report --json")
 @in_server
 def check(
     context: typer.Context,
     view: OptionalView = None,
     all_views: All = False,
     with_report: Annotated[bool, typer.Option("--report", help="Also write the report, beside the results.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print the checks that passed.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check views and their sources: exactness, agreement of the two paths, freshness, retention, expectations.
 
-    Results are stored (quality_results, Data Docs). A finding is reported when it opens, escalates or is resolved.
+    What failed is printed, with what to run, and a line for all. Results are stored (quality_results, Data Docs). A finding is reported
+    when it opens, escalates or is resolved.
 
     Exit code 1: a check failed; 3: a check could not run.
     """
@@ -276,15 +278,16 @@ def check(
         names = list(opened.config.views) if all_views else [_required(view)]
         for name in names:
             opened.config.view(name)
+        from lake.cli.checked import print_checked
         from lake.quality.checks import Checks  # loads Great Expectations, for those only who check
 
-        found = working(f"checking {', '.join(names)}", lambda: Checks(opened).run(names))
+        found, written = working(f"checking {', '.join(names)}", lambda: Checks(opened).run(names)), ""
         if with_report:
             from lake.quality.report import store_report
 
-            store_report(opened)
+            written = store_report(opened)
         invoked.store(found.to_json())
-        console.print_checked(found, as_json)
+        console.print_json(found.to_json()) if as_json else print_checked(found, verbose, written and opened.config.report_url)
         if found.exit_code:
             raise typer.Exit(found.exit_code)
 

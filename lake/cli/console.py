@@ -225,27 +225,6 @@ def print_differences(found: Sequence[Differences], failed: Mapping[str, Excepti
     return told
 
 
-def print_checked(found: Any, as_json: bool) -> None:
-    """Print a row for each check (lake.quality.checks.Checked), then each open finding with the command to run."""
-    if as_json:
-        print_json(found.to_json())
-        return
-    rows = []
-    for m in found.measures:
-        value = "-" if m.value is None else f"{m.value:,.6g} {m.unit}".strip()
-        limits = [f"{sign} {limit:,.6g}" for sign, limit in (("at least", m.least), ("at most", m.most)) if limit is not None]
-        rows.append([m.scope, f"{m.check}: {m.subject}", m.status, value, ", ".join(limits), m.broken or m.detail])
-    print_table(["of", "check", "state", "value", "wanted", ""], rows)
-    told = {finding.id: event for event, finding in found.reported}
-    for finding in found.open:
-        said = f"snoozed until {finding.snoozed:%Y-%m-%d %H:%M}" if finding.is_snoozed(found.time) else told.get(finding.id, finding.state)
-        out().print(f"{finding} ({said}); likely: {finding.cause}; run: {finding.command}", markup=False)
-    for event, finding in found.reported:
-        if event == "resolved":
-            out().print(f"{finding} (resolved)", markup=False)
-    out().print(f"Data Docs: {found.pages}", markup=False)
-
-
 def print_maintenance(found: Maintenance, as_json: bool) -> None:
     """Print a row for each table, then warnings of changes that may soon be unreadable."""
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -63,6 +64,11 @@ def test_check_names_what_is_wrong_and_snooze_puts_it_off(run: Any, lake: TestLa
     again = run("check", "--all")
     assert again.exit_code == 0
     assert "snoozed until 2999-01-01" in again.stdout
+    assert re.search(r"^0 critical, 0 warnings, 1 snoozed, \d+ passed; Data Docs: /\S+$", again.stdout.splitlines()[-1])
+    assert ("exactness: " in again.stdout, "retention: " in again.stdout) == (True, False)  # only what failed has a row
+    with_all = run("check", "v", "--verbose", "--report").stdout
+    assert re.search(r"^0 critical.*; report: file:/\S+report.html$", with_all.splitlines()[-1])
+    assert "passed" in next(line for line in with_all.splitlines() if "retention: " in line)
     assert "being mended" in json.loads(run("status", "--json").stdout)[0]["checks"]["findings"][0]["reason"]
     assert run("check").exit_code == 2
 
