@@ -15,7 +15,7 @@ import typer
 
 from lake import __version__
 from lake.cli import console
-from lake.cli.arguments import BackfillMode, Kind, moment, step_of, time_of, until_of, versions
+from lake.cli.arguments import BackfillMode, Kind, RowFormat, moment, step_of, time_of, until_of, versions
 from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
 from lake.cli.remote import in_server, wrote_report
@@ -191,7 +191,10 @@ def backfill(
         console.print_backfill(found, as_json)
 
 
-@app.command(epilog="Examples: lakejoin show q20 --limit 5 | lakejoin show q20 --at bid=57 | lakejoin show q20 --json")
+@app.command(
+    epilog="Examples: lakejoin show q20 --limit 5 | lakejoin show q20 --at bid=57 | "
+    "lakejoin show q20 --where 'price > 100' --order-by 'price DESC' --format csv"
+)
 @in_server
 def show(
     context: typer.Context,
@@ -201,18 +204,27 @@ def show(
     at: Annotated[
         list[str] | None, typer.Option("--at", help="TABLE=VERSION of a source (repeatable): the view at these versions.")
     ] = None,
-    as_json: Json = False,
+    where: Annotated[
+        str | None, typer.Option("--where", help="A condition in Spark SQL over the view's columns, without subqueries.")
+    ] = None,
+    order_by: Annotated[
+        str | None, typer.Option("--order-by", help="Columns, such as 'price DESC, item'. Default: the ORDER BY of the view's query.")
+    ] = None,
+    row_format: Annotated[RowFormat, typer.Option("--format", help="How to print the rows.")] = RowFormat.table,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print rows of a view as last published, or at given versions of its sources."""
     with invocation(context) as invoked:
-        frame = invoked.lake().read(view, consistency, versions(at, "--at") if at else None)
+        if as_json and row_format == RowFormat.csv:
+            raise typer.BadParameter("--json is --format json: give one of them")
+        opened = invoked.lake()
+        frame = opened.read(view, consistency, versions(at, "--at") if at else None)
         from lake.cli.row_format import shown_rows
+        from lake.cli.showing import chosen, print_rows
 
-        rows = working(f"reading {view}", lambda: shown_rows(frame, limit))
-        if as_json:
-            console.print_json(rows)
-        else:
-            console.print_table(frame.columns, [[console.shown(v) for v in row.values()] for row in rows])
+        found = chosen(frame, opened.config, view, where, order_by)
+        rows = working(f"reading {view}", lambda: shown_rows(found, limit))
+        print_rows(frame.columns, rows, RowFormat.json if as_json else row_format)
 
 
 @app.command(epilog="Examples: lakejoin explain q20 | lakejoin explain q20 --strict")

@@ -24,6 +24,14 @@ class Kind(StrEnum):
     compose = "compose"
 
 
+class RowFormat(StrEnum):
+    """How rows are printed."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
 def until_of(values: list[str] | None) -> dict[str, int] | str | None:
     return moment(values, "--until") if values else None
 
