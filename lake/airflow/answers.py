@@ -15,6 +15,11 @@ def answer_of(folder: str, run: str) -> dict[str, Any]:
     return _json(_path(folder) / f"{run}.json")
 
 
+def is_pinned(folder: str, run: str) -> bool:
+    """Whether an earlier try of the run with this file name has chosen the snapshot to which it goes."""
+    return bool((_path(folder) / f"{run}.pin.json").exists())
+
+
 def newest_lease(folder: str) -> dict[str, Any]:
     """The newest lease of a real-time path, with its state and metrics: the last file of the folder by name. Empty if there is none."""
     place = _path(folder)

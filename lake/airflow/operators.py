@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +18,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import AssetAlias, BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from lake.airflow.answers import answer_of
+from lake.airflow.answers import answer_of, is_pinned
+from lake.airflow.nothing import nothing_to_do, session_settings
 from lake.airflow.private_settings import properties_file
 from lake.airflow.server import RequestEnded, ServerRequest
 from lake.airflow.settings import Deployment
@@ -64,6 +65,10 @@ class LakejoinOperator(SparkSubmitOperator):
         run = self._run_name(context)
         if self.deployment.config.airflow.server is not None:
             return self._execute_in_server(context, run)
+        nothing = self.nothing_to_do(context, run)
+        if nothing is not None:
+            self.log.info("Nothing to do: no source has a new version. No application was started.")
+            return self._reported(context, nothing, None)
         self.application_args = [*self.deployment.options, "--run", run, *self.arguments(context)]
         self.add_delta()
         before, failure = answer_of(self.deployment.config.runs_path, run), None
@@ -142,7 +147,13 @@ class LakejoinOperator(SparkSubmitOperator):
     @contextmanager
     def private_settings(self) -> Iterator[None]:
         """Within it, spark-submit is given the settings that nobody else may see, through a file."""
-        with properties_file(self.deployment.private_conf, self.properties_file) as file:
+        private = self.deployment.private_conf
+        known = session_settings(self.deployment) or {}
+        if self.deployment.config.secret_settings:  # a digest of secrets is for nobody's eyes
+            private = {**private, **known}
+        else:
+            self.conf = {**(self.conf or {}), **known}
+        with properties_file(private, self.properties_file) as file:
             shown, self.properties_file = self.properties_file, file
             try:
                 yield
@@ -160,6 +171,10 @@ class LakejoinOperator(SparkSubmitOperator):
     def arguments(self, context: Context) -> list[str]:
         """The verb and its arguments, in this run."""
         return self.command
+
+    def nothing_to_do(self, context: Context, run: str) -> dict[str, Any] | None:
+        """The answer, if it is known without an application; else None."""
+        return None
 
     def send_events(self, context: Context, answer: Any) -> None:
         """Send asset events and findings."""
@@ -194,10 +209,17 @@ class RefreshOperator(LakejoinOperator):
         super().__init__(deployment=deployment, outlets=[AssetAlias(deployment.alias(view)) for view in views], **kwargs)
 
     def arguments(self, context: Context) -> list[str]:
-        run, end = context["dag_run"], context.get("data_interval_end")
-        until = ["--until", end.isoformat()] if end is not None and run.run_type in ("scheduled", "backfill") else []
+        end = _until(context)
+        until = ["--until", end.isoformat()] if end is not None else []
         check = ["--check"] if self.deployment.config.airflow.check_after_refresh else []
         return ["refresh", *self.views, *until, *check]
+
+    def nothing_to_do(self, context: Context, run: str) -> dict[str, Any] | None:
+        """The answer if no view has anything to do: no earlier try has begun, nothing is to be checked, and logs on this machine say so."""
+        settings = self.deployment.config
+        if settings.airflow.check_after_refresh or is_pinned(settings.runs_path, run):
+            return None
+        return nothing_to_do(self.deployment, self.views, run, _until(context))
 
     def send_events(self, context: Context, answer: Any) -> None:
         for view, outcome in views_of(answer).items():
@@ -264,6 +286,12 @@ class BackfillOperator(LakejoinOperator):
             ends += [f"--since={table}={number}" for table, number in steps[0]["until"].items()]
             ends += ["--publish"] if form["publish"] else []
         return [*common, *ends]
+
+
+def _until(context: Context) -> datetime | None:
+    """The time to which a run refreshes; None for the newest versions."""
+    run, end = context["dag_run"], context.get("data_interval_end")
+    return end if run.run_type in ("scheduled", "backfill") else None
 
 
 def views_of(answer: Any) -> dict[str, dict[str, Any]]:

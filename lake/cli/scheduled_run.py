@@ -21,17 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from lake.config.models import run_file
-from lake.core.plan import nothing_new
 from lake.core.results import RunResult, ViewOutcome
 from lake.core.stamp import Stamp
 from lake.delta.sidecar import Folder
 from lake.delta.tables import pin_at
 from lake.errors import ConcurrencyError, ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
+from lake.operations.nothing import nothing_done
 from lake.operations.side_by_side import Ordered, side_by_side, workers
-from lake.refresh.outcome import result_of
 from lake.spark.failures import as_lake_error, is_transient, root_cause, safely
-from lake.views.inputs import Until, check_named, ends, in_order, versions_at
+from lake.views.inputs import Until, check_named, ends, versions_at
 
 Checker = Callable[[Lakehouse, str], tuple[Mapping[str, Any], ...]]
 
@@ -154,12 +153,10 @@ class GroupRefresh:
             if stamp is None:
                 return None
             stamps[view] = stamp
-        order = in_order(self.lake.config, stamps, lambda view: list(stamps[view].snapshot) if view in stamps else [])
-        at = {view: dict(stamp.answers_for) for view, stamp in stamps.items()}
-        outcomes = [ViewOutcome(view, "done", at[view], at[view], result_of(nothing_new(stamps[view]))) for view in order]
-        for outcome in outcomes:
+        found = nothing_done(self.lake.config, stamps)
+        for outcome in found.outcomes:
             self.on_view(outcome)
-        return RunResult("", {table: number for found in at.values() for table, number in found.items()}, tuple(outcomes))
+        return found
 
     def _chosen(self, order: Sequence[str]) -> dict[str, Any]:
         """The snapshot that the run refreshes to, without tables that can't be read: the views that read them report the error later."""

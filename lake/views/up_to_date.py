@@ -7,6 +7,7 @@ and so is every table that is not in a folder of this machine: its reader would 
 
 from __future__ import annotations
 
+from datetime import datetime
 from urllib.parse import urlparse
 
 from deltalake import DeltaTable
@@ -16,13 +17,17 @@ from lake.config.models import Config
 from lake.core.phases import phase
 from lake.core.snapshots import Version
 from lake.core.stamp import Stamp
+from lake.delta.local_log import LocalTable, UndecidedError
 from lake.errors import LakeError
 from lake.spark.session_digest import definition_digest
 
 
 @phase("read logs")
-def unchanged(config: Config, view: str) -> Stamp | None:
-    """The stamp of a view that is as new as its sources, None where it is not, or where that can't be decided. Raises ConfigError."""
+def unchanged(config: Config, view: str, session: str | None = None) -> Stamp | None:
+    """The stamp of a view that is as new as its sources, None where it is not, or where that can't be decided. Raises ConfigError.
+
+    `session`: the digest of the session that would refresh it; by default that of one which this process would make.
+    """
     if config.view(view).function is not None:  # what it calls is written elsewhere
         return None
     try:
@@ -32,10 +37,23 @@ def unchanged(config: Config, view: str) -> Stamp | None:
         stamp = Stamp.from_json(table.history(1)[0].get("userMetadata"))
         if stamp is None or stamp.view != view or stamp.base != table.version() - 1 or not stamp.fingerprint.get("text"):
             return None
-        same = stamp.fingerprint["text"] == definition_digest(view, config, list(stamp.snapshot))
+        same = stamp.fingerprint["text"] == definition_digest(view, config, list(stamp.snapshot), session)
         return stamp if same and all(_newest(config, name) == version for name, version in stamp.snapshot.versions.items()) else None
     except (LakeError, DeltaError, OSError, ValueError, LookupError):
         return None
+
+
+def committed_until(config: Config, stamp: Stamp, until: datetime) -> bool:
+    """Whether the versions of tables that a view was built from were committed at a time or before it, whichever clock is asked."""
+    try:
+        return all(_log(config, name).latest_time(number) <= until for name, number in stamp.snapshot.items() if name in config.tables)
+    except (UndecidedError, LookupError):
+        return False
+
+
+def _log(config: Config, name: str) -> LocalTable:
+    declared = config.tables[name].path
+    return LocalTable.open(None if declared is None else config.source_path(declared))
 
 
 def _newest(config: Config, name: str) -> Version | None:
