@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.cli.console import out, print_table
+from lake.core.texts import length_text
 
 if TYPE_CHECKING:  # --help needs none of it
     from lake.quality.checks import Checked
@@ -12,7 +13,6 @@ if TYPE_CHECKING:  # --help needs none of it
     from lake.quality.measurements import Measurement
 
 _SECONDS = {"seconds": 1, "hours": 3600}
-_UNITS = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
 
 
 def print_checked(found: Checked, verbose: bool, report: str) -> None:
@@ -59,13 +59,3 @@ def _cells(m: Measurement) -> list[str]:
 def _text(value: float, unit: str) -> str:
     """A value for people: a length of time in its two largest units."""
     return length_text(value * _SECONDS[unit]) if unit in _SECONDS else f"{value:,.6g} {unit}".strip()
-
-
-def length_text(seconds: float) -> str:
-    """A length of time in its two largest units: `1 hour 30 minutes`."""
-    left, parts = abs(seconds), list[str]()
-    for unit, size in _UNITS.items():
-        number, left = divmod(left, size)
-        if number:
-            parts.append(f"{number:.0f} {unit}{'s' if number > 1 else ''}")
-    return ("-" if seconds < 0 and parts else "") + (" ".join(parts[:2]) or f"{abs(seconds):.3g} seconds")

@@ -364,6 +364,13 @@ class Config(_Strict):
         """The path of a source: absolute paths and URIs unchanged, others below the root."""
         return path if _absolute(path) else _joined(self.root_path, path)
 
+    def path_of(self, name: str) -> str | None:
+        """The path of a table, or of a view's table, None if it is known by a name in a catalog."""
+        if name in self.views:
+            return self.view_path(name)
+        declared = self.tables[name].path
+        return None if declared is None else self.source_path(declared)
+
     @property
     def root_path(self) -> str:
         return self.root if _absolute(self.root) else str((self.directory / self.root).resolve())

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+_UNITS = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+
 
 def versions_text(numbers: Mapping[str, int]) -> str:
     """`bid@57, auction@3`"""
@@ -19,11 +21,23 @@ def time_text(seconds: float) -> str:
 
 def duration_text(seconds: float) -> str:
     """A length of time in its largest unit: `3 hours`; empty if it is less than a minute."""
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= size:
-            number = int(seconds // size)
-            return f"{number} {unit}{'s' if number > 1 else ''}"
-    return ""
+    return _in_units(seconds)[0] if seconds >= _UNITS["minute"] else ""
+
+
+def length_text(seconds: float) -> str:
+    """A length of time in its two largest units: `1 hour 30 minutes`."""
+    parts = _in_units(abs(seconds))
+    return ("-" if seconds < 0 and parts else "") + (" ".join(parts[:2]) or f"{abs(seconds):.3g} seconds")
+
+
+def _in_units(seconds: float) -> list[str]:
+    """A length of time in all of its units, the largest first; empty if it is less than a second."""
+    parts = list[str]()
+    for unit, size in _UNITS.items():
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append(f"{number:.0f} {unit}{'s' if number > 1 else ''}")
+    return parts
 
 
 def path_texts(said: Mapping[str, Any]) -> dict[str, str]:

@@ -92,11 +92,7 @@ class Engine:
     def newest(self, config: Config, name: str, seen: int | None) -> int | None:
         """The newest version of a table of the configuration, or of a view's table; `seen`: the last known one. Raises LakeError if it
         can't be read."""
-        if name in config.views:
-            path = config.view_path(name)
-        else:
-            declared = config.tables[name].path
-            path = config.source_path(declared) if declared is not None else None
+        path = config.path_of(name)
         if path is not None:
             return newest_version(path, seen)
         if name in config.tables:

@@ -7,7 +7,6 @@ Whatever else there may be raises UndecidedError, and a JVM says what it is.
 from __future__ import annotations
 
 from lake.config.models import Config
-from lake.core.kinds import SUFFIXES
 from lake.core.snapshots import Version
 from lake.core.stamp import Stamp
 from lake.delta.actions import Commit
@@ -28,7 +27,7 @@ class LocalStamps:
     def table(self, name: str) -> LocalTable:
         """The newest version of a table or of a view's table. Raises UndecidedError."""
         if name not in self._tables:
-            self._tables[name] = LocalTable.open(self._path(name))
+            self._tables[name] = LocalTable.open(self.config.path_of(name))
         return self._tables[name]
 
     def stamp(self, view: str) -> Stamp:
@@ -89,12 +88,6 @@ class LocalStamps:
         known = all(name in self.config.tables or name in self.config.views for name in names)
         text = stamp.fingerprint.get("text", "")
         return bool(known and text) and text == definition_digest(view, self.config, names, self._session)
-
-    def _path(self, name: str) -> str | None:
-        if name in self.config.views:
-            return self.config.view_path(name + SUFFIXES["strong"])
-        declared = self.config.tables[name].path
-        return None if declared is None else self.config.source_path(declared)
 
 
 def _refuse(commit: Commit) -> None:

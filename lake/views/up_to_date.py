@@ -46,24 +46,15 @@ def unchanged(config: Config, view: str, session: str | None = None) -> Stamp | 
 def committed_until(config: Config, stamp: Stamp, until: datetime) -> bool:
     """Whether the versions of tables that a view was built from were committed at a time or before it, whichever clock is asked."""
     try:
-        return all(_log(config, name).latest_time(number) <= until for name, number in stamp.snapshot.items() if name in config.tables)
+        read = {name: number for name, number in stamp.snapshot.items() if name in config.tables}
+        return all(LocalTable.open(config.path_of(name)).latest_time(number) <= until for name, number in read.items())
     except (UndecidedError, LookupError):
         return False
 
 
-def _log(config: Config, name: str) -> LocalTable:
-    declared = config.tables[name].path
-    return LocalTable.open(None if declared is None else config.source_path(declared))
-
-
 def _newest(config: Config, name: str) -> Version | None:
     """The version of a table, or of a view's table."""
-    if name in config.views:
-        path = config.view_path(name)
-    else:
-        declared = config.tables[name].path
-        path = None if declared is None else config.source_path(declared)
-    table = _table(path)
+    table = _table(config.path_of(name))
     return None if table is None else Version(str(table.metadata().id), table.version())
 
 
