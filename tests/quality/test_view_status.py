@@ -19,7 +19,7 @@ from lake.quality.view_status import STATES, view_statuses
 DAY = 86_400.0
 ROW = SourceStatus("v", "a", 3, 3, 0, None, "data files", "", 7 * DAY)
 BEHIND = replace(ROW, newest=5, lag=2, expires_in=5 * DAY)
-STAMP = SimpleNamespace(started=time.time() - 7300, mode="incremental")
+STAMP = SimpleNamespace(started=datetime(2024, 1, 1, tzinfo=UTC).timestamp(), mode="incremental")
 NOW = datetime.now(UTC)
 FINDING = Finding(
     "F1", "opened", "critical", "v", "exactness", "rows differ", "", NOW, NOW, 1.0, "", 1, None, "", None, "a bug", "lakejoin verify v", ""
@@ -50,7 +50,7 @@ def status(lake: Any, *rows: SourceStatus, path: Any = None, health: Health | No
 
 
 def test_a_view_with_nothing_to_read_is_up_to_date() -> None:
-    found = status(Lake())
+    found = status(Lake(SimpleNamespace(started=time.time() - 7300, mode="incremental")))
     assert (found.state, found.needs_somebody, found.behind, found.command) == ("up to date", False, None, "")
     assert found.last_refresh == "2 hours ago, incremental"
 

@@ -93,7 +93,8 @@ def digests(spark: SparkSession, seed: int) -> dict[str, str]:
             try:
                 if view in SEVERAL_DISTINCT:  # whose optimised plans differ
                     fingerprint = define(session, view, config, parsed, keys).fingerprint
-                    found[f"{name}.{view}.all"] = digest(json.dumps(fingerprint, sort_keys=True))
+                    rows = {part: value for part, value in fingerprint.items() if part != "text"}  # which differs with the session
+                    found[f"{name}.{view}.all"] = digest(json.dumps(rows, sort_keys=True))
                 found[f"{name}.{view}"] = digest(normal_form(session, view, config, parsed))
             except DefinitionError as error:
                 found[f"{name}.{view}"] = f"refused: {str(error)[:40]}"
