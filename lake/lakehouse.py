@@ -32,6 +32,7 @@ from lake.core.results import (
     RefreshResult,
     SourceStatus,
 )
+from lake.delta import two_writers
 from lake.delta.kept import way_of
 from lake.delta.pinned import Pinned
 from lake.delta.retention import changed_last, changes_gone, feed_gap
@@ -54,7 +55,7 @@ from lake.spark.session import own_session
 from lake.views import explain
 from lake.views.inputs import Chooser, Until, capture, check_named, table_of
 from lake.views.registry import OpenViews
-from lake.views.table import Publication, open_log, publications, published, seconds_of, visible
+from lake.views.table import Publication, open_log, publications, published, refuse_ambiguous, seconds_of, visible
 
 Consistency = Literal["strong", "eventual"]
 Blocker = Callable[["Lakehouse", str, Collection[str]], Gate]
@@ -282,6 +283,8 @@ class Lakehouse(OpenViews):
         for table in tables:
             try:
                 if table.label in sources or open_log(spark, table) is not None:
+                    if not dry_run:
+                        two_writers.refuse(spark, table, self.config.single_writer)
                     found.append(maintenance.maintain(spark, table, read, now, dry_run))
             except LakeError as error:
                 failed[table.label] = str(error)
@@ -328,9 +331,21 @@ class Lakehouse(OpenViews):
         """Small text files at a path or URI, wherever Spark writes."""
         return Folder(self.spark, path)
 
+    @verb("Locating the table of view")
+    def target_folder(self, view: str) -> str:
+        """The folder (a URI) in which the table of a view is, or will be. Raises TargetError for a schema that does not exist, or a target
+        that may be a folder or a schema."""
+        table = Table(view, self.config.view_path(view), self.config.view_name(view))
+        refuse_ambiguous(self.spark, self.config.ambiguous_target, table)
+        return two_writers.location(self.spark, table).rpartition("/")[0]
+
+    def lost_commits(self, folder: str) -> str:
+        """What to do so that two writers at once can't lose a commit in a folder; empty if they can't."""
+        return two_writers.lost_commits(self.spark, folder)
+
     def probe_put_if_absent(self, folder: str, name: str) -> str | None:
         """Make a file in the folder, see that it can't be made twice, remove it; what went wrong, None if nothing."""
-        return self.folder(folder).put_if_absent_problem(name)
+        return two_writers.problem(self.spark, folder, name)
 
     # -- what the verbs share ---------------------------------------------------------------------------------------
 

@@ -34,7 +34,8 @@ def submit(on: Cluster, lake: TestLake) -> Submit:
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         file = lake.folder / "lakejoin.yml"
-        file.write_text(yaml.safe_dump(lake.config))
+        few = {"spark.sql.shuffle.partitions": "4", "spark.databricks.delta.snapshotPartitions": "2"}  # two cores run all tasks
+        file.write_text(yaml.safe_dump({**lake.config, "spark": few}))
         bin_folder = Path(sys.executable).parent
         env = {**os.environ, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         command = [str(bin_folder / "spark-submit"), "--master", on.url, "--jars", ",".join(jars()), "--conf", "spark.ui.enabled=false"]

@@ -25,12 +25,14 @@ from lake.config.models import (
     QualityConfig,
     RealtimeConfig,
     TableConfig,
+    TargetConfig,
     ViewConfig,
 )
 
 _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("The file", "", Config),
     ("A table", "tables.NAME", TableConfig),
+    ("The target", "target", TargetConfig),
     ("A view", "views.NAME", ViewConfig),
     ("The real-time path of a view", "views.NAME.realtime", RealtimeConfig),
     ("The cache of the real-time path", "views.NAME.realtime.cache", CacheConfig),
@@ -80,7 +82,7 @@ def _section(title: str, place: str, model: type[BaseModel]) -> Iterator[str]:
     texts = _texts(model)
     for name, field in model.model_fields.items():
         if model is not Config or name not in NOT_SETTINGS:
-            yield f"| `{name}` | {_value(name, field)} | {_default(field)} | {texts[name]} |"
+            yield f"| `{field.alias or name}` | {_value(name, field)} | {_default(field)} | {texts[name]} |"
     yield ""
 
 
@@ -115,7 +117,7 @@ def _kind(annotation: Any) -> str:
     """A type, as a person who writes YAML calls it."""
     origin, inner = get_origin(annotation), [a for a in get_args(annotation) if a is not type(None)]
     if origin in (typing.Union, types.UnionType):
-        return _kind(inner[0])
+        return " or ".join(dict.fromkeys(map(_kind, inner)))
     if origin is Literal:
         return " or ".join(f"`{value}`" for value in inner)
     if origin is tuple:

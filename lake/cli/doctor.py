@@ -88,12 +88,7 @@ def _lake(config: Config) -> Iterator[DoctorCheck]:
             yield DoctorCheck(f"table {name}", True, f"version {head.version.number}, {feed}")
         except LakeError as error:
             yield DoctorCheck(f"table {name}", False, str(error))
-    view = next(iter(config.views), "view")
-    path = config.view_path(view)
-    if path is None:
-        yield DoctorCheck("target", True, f"{config.target}: a schema of a catalog, which coordinates commits")
-    else:
-        yield _target(lake, config, path.rsplit("/", 1)[0])
+    yield from _targets(lake, config)
 
 
 def _airflow(settings: AirflowConfig) -> Iterator[DoctorCheck]:
@@ -121,15 +116,25 @@ def _listed(*command: str) -> list[dict[str, str]]:
     return list(json.loads(found[found.index("[{") :])) if "[{" in found or "[]" not in found else []
 
 
-def _target(lake: Any, config: Config, folder: str) -> DoctorCheck:
-    """Whether the target can be written, and concurrent writers there can't lose a commit (trap 18)."""
-    from lake.views.table import safe_writes, unsafe_scheme
+def _targets(lake: Any, config: Config) -> Iterator[DoctorCheck]:
+    """The folders in which the tables of views are, or will be: those of a catalog are where the catalog says."""
+    folders = set[str]()
+    for view in config.views or ("view",):
+        try:
+            folders.add(lake.target_folder(view))
+        except LakeError as error:
+            yield DoctorCheck(f"target of view {view}", False, str(error))
+    for folder in sorted(folders):
+        yield _target(lake, config, folder)
 
-    scheme = urlparse(folder).scheme if ":" in folder else ""
-    if not config.single_writer and unsafe_scheme(lake.spark, scheme):
-        return DoctorCheck("target", False, f"{folder}: two concurrent writers could lose a commit", safe_writes(scheme))
+
+def _target(lake: Any, config: Config, folder: str) -> DoctorCheck:
+    """Whether a folder can be written, and concurrent writers there can't lose a commit (trap 18)."""
+    remedy = "" if config.single_writer else lake.lost_commits(folder)
+    if remedy:
+        return DoctorCheck("target", False, f"{folder}: two concurrent writers could lose a commit", remedy)
     error = lake.probe_put_if_absent(folder, f".lakejoin-doctor-{uuid.uuid4().hex}")
     if error:
         return DoctorCheck("target", False, f"{folder}: {error}", "Check that the folder exists or can be created, and its permissions.")
-    known = "commits are put-if-absent" if scheme in _SAFE_SCHEMES else "written and read back"
+    known = "commits are put-if-absent" if urlparse(folder).scheme in _SAFE_SCHEMES else "written and read back"
     return DoctorCheck("target", True, f"{folder}: {known}")

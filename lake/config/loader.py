@@ -104,7 +104,10 @@ def _overlaid(read: _Read, env: str | None) -> _Read:
     overlays = data.pop("environments", None) or {}
     if env is not None and env not in overlays:
         raise ConfigError(f"{read.where}: there is no environment {env!r}. {nearest(env, overlays)}")
-    merged = _merged(data, overlays[env] if env else {})
+    overlay = overlays[env] if env else {}
+    merged = _merged(data, overlay)
+    if "target" in overlay:  # one place instead of another: of both, `path` and `schema` would be given
+        merged["target"] = overlay["target"]
     return replace(read, data={key: value for key, value in merged.items() if value is not None})
 
 

@@ -168,7 +168,8 @@ def allowed(loc: tuple[str, ...]) -> list[str]:
         else:
             model = None
     extra = ["include", "environments"] if model is Config else []
-    return [n for n in (model.model_fields if model is not None else ()) if n not in NOT_SETTINGS] + extra
+    fields = model.model_fields if model is not None else {}
+    return [field.alias or name for name, field in fields.items() if name not in NOT_SETTINGS] + extra
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:

@@ -119,6 +119,23 @@ class QualityConfig(Limits):
     """The address at which the folder of results is served, for links to it."""
 
 
+class TargetConfig(_Strict):
+    """Where the tables of views live. Give either `path` or `schema`."""
+
+    path: str | None = None
+    """A folder or a URI. A relative path starts at the folder of the configuration file."""
+    schema_: str | None = Field(default=None, alias="schema")
+    """A schema that exists in a catalog: `catalog.schema`, or `schema` in Spark's own catalog."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> TargetConfig:
+        if (self.path is None) == (self.schema_ is None):
+            raise ValueError("give either `path` or `schema`")
+        if self.schema_ is not None and not re.fullmatch(r"\w+(\.\w+)*", self.schema_):
+            raise ValueError(f"`schema` is written schema or catalog.schema, not {self.schema_!r}")
+        return self
+
+
 class CacheConfig(_Strict):
     """The cache of looked-up rows on the real-time path."""
 
@@ -306,8 +323,9 @@ class Config(_Strict):
     root: str = "."
     """The folder or URI at which the relative paths of tables start. A relative `root` starts at the folder of the
     configuration file."""
-    target: str | None = None
-    """Where the tables of views live: a folder, a URI, or `catalog.schema`. Default: `views` below `root`."""
+    target: str | TargetConfig | None = None
+    """Where the tables of views live: `{path: ...}` or `{schema: ...}`; see the settings of `target` below. A text alone is a
+    schema if it is `catalog.schema`, else a path. Default: `views` below `root`."""
     spark: dict[str, str] = Field(default_factory=dict)
     """Settings of the Spark session that Lakejoin makes, for example `{spark.driver.memory: 4g}`."""
     tables: dict[str, TableConfig] = Field(default_factory=dict)
@@ -337,6 +355,16 @@ class Config(_Strict):
     secrets and are never shown. It is not a setting of the file."""
     query_places: dict[str, QueryPlace] = Field(default_factory=dict)
     """Where the queries of views stand, for errors. It is not a setting of the file."""
+
+    @field_validator("target", mode="before")
+    @classmethod
+    def _place(cls, value: Any) -> Any:
+        """Settings as their model at once: of a union pydantic would say what is wrong with each of its types."""
+        if isinstance(value, Mapping):
+            return TargetConfig.model_validate(value)
+        if not isinstance(value, str | TargetConfig | None):
+            raise ValueError("write `{path: FOLDER}`, `{schema: catalog.schema}`, or a folder or catalog.schema alone")
+        return value
 
     @field_validator("spark", mode="before")
     @classmethod
@@ -377,19 +405,25 @@ class Config(_Strict):
 
     def view_path(self, view: str) -> str | None:
         """Where a view's table lives, None if the target is a schema of a catalog."""
-        if self._target_is_schema:
+        if self._schema is not None:
             return None
-        target = self.target or _joined(self.root_path, "views")
+        target = self._target.path or _joined(self.root_path, "views")
         base = target if _absolute(target) else str((self.directory / target).resolve())
         return _joined(base, view)
 
     def view_name(self, view: str) -> str | None:
         """The view table's name in the catalog, None if the target is a path."""
-        if not self._target_is_schema:
+        if self._schema is None:
             return None
-        schema = str(self.target).rpartition(".")[0] if "." in view else self.target  # a view's own schema replaces that of the target
+        catalog = self._schema.rpartition(".")[0]
+        schema = catalog if "." in view else self._schema  # a view's own schema replaces that of the target
         # without the name of Spark's own catalog: parts of Delta accept no name of three parts
-        return f"{schema}.{view}".removeprefix("spark_catalog.")
+        return f"{schema}.{view}".removeprefix("spark_catalog.").removeprefix(".")
+
+    @property
+    def ambiguous_target(self) -> str | None:
+        """The target, if it is written as one word that is a folder here, and could be a schema as well."""
+        return self.target if isinstance(self.target, str) and re.fullmatch(r"\w+", self.target) else None
 
     @property
     def runs_path(self) -> str:
@@ -442,8 +476,15 @@ class Config(_Strict):
         return found
 
     @property
-    def _target_is_schema(self) -> bool:
-        return self.target is not None and re.fullmatch(r"\w+(\.\w+)+", self.target) is not None
+    def _target(self) -> TargetConfig:
+        if isinstance(self.target, TargetConfig):
+            return self.target
+        bare = self.target or ""
+        return TargetConfig(schema=bare) if re.fullmatch(r"\w+(\.\w+)+", bare) else TargetConfig(path=bare)
+
+    @property
+    def _schema(self) -> str | None:
+        return self._target.schema_
 
     def view(self, name: str) -> ViewConfig:
         """The view of this name. Raises ConfigError with the nearest names."""

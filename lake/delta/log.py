@@ -28,6 +28,11 @@ class _Part:
     actions: list[str]
 
 
+def identifier(spark: SparkSession, name: str) -> Java:
+    """A table's name in Spark's own catalog, which accepts no name of three parts here."""
+    return spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(name.removeprefix("spark_catalog."))
+
+
 class Log:
     """The transaction log of one table, by path or by catalog name. Raises Spark's errors; tables.py turns them into Lakejoin's."""
 
@@ -41,8 +46,7 @@ class Log:
         if path is not None:
             self.java: Java = delta_log.forTable(spark._jsparkSession, path)
         else:
-            short = str(name).removeprefix("spark_catalog.")  # Spark's own catalog accepts no name of three parts here
-            self._identifier = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(short)
+            self._identifier = identifier(spark, str(name))
             self.java = delta_log.forTable(spark._jsparkSession, self._identifier)
 
     @property

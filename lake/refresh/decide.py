@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
 
 from lake.config.models import ViewConfig
 from lake.core import cost
 from lake.core.plan import RefreshPlan, differing, plan
+from lake.delta import two_writers
 from lake.delta.identity import check_history, check_identity
 from lake.delta.tables import Table, snapshot_of
 from lake.errors import DefinitionError, TargetError
@@ -19,7 +19,7 @@ from lake.relations.budget import Budget
 from lake.views import explain
 from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath
-from lake.views.table import Published, open_log, published, safe_writes, unsafe_scheme
+from lake.views.table import Published, open_log, published, refuse_ambiguous
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,8 @@ class Decision:
                 f"View {self.definition.view!r} has `refresh_mode: incremental`, and is not incremental: {reason}. Nothing was written. "
                 "Change the query, or set `refresh_mode: auto`."
             )
-        scheme = unsafe_scheme(self.spark, urlparse(self.table.path or "").scheme)
-        if scheme and not self.path.config.single_writer:
-            raise TargetError(f"Two writers at once could lose a commit of view {self.table}. Nothing was written. {safe_writes(scheme)}")
+        refuse_ambiguous(self.spark, self.path.config.ambiguous_target, self.table)
+        two_writers.refuse(self.spark, self.table, self.path.config.single_writer)
 
     def refuse_other_columns(self, current: Published) -> None:
         """Raise TargetError where the table does not have the view's columns: the query was edited, or another writer altered the table."""

@@ -58,8 +58,9 @@ class Engine:
 
     def start(self) -> Config:
         """Start Spark; returns the configuration as it is now. Raises LakeError."""
-        self._spark = make_session(self._settings, self.besides)
-        return self.config()
+        config = self.config()
+        self._spark = make_session(self._settings, self.besides, one_writer=config.single_writer)
+        return config
 
     @property
     def spark(self) -> SparkSession:

@@ -16,6 +16,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
+from lake.spark import log_store
 from lake.spark.jars import at_first_use
 from lake.spark.jvm.gateway import active, jvm_of
 from lake.spark.launch import launch, refuse_unusable_java
@@ -42,7 +43,7 @@ _FOR_ONE_COMMAND = {**_COLLECTOR, _TIERS: "-XX:TieredStopAtLevel=1 -XX:ReservedC
 """The same for a process that ends before the second compiler has paid for itself (decision 34)."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher, has started the JVM
 
-# Small changes want few tasks; a user's own settings (`spark:` in lakejoin.yml) come after these.
+# A user's own settings (`spark:` in lakejoin.yml) come after these.
 _DEFAULTS = {
     "spark.app.name": "lakejoin",
     "spark.scheduler.mode": "FAIR",  # requests of a server share the cores (job_groups.py); for one thread it is the same as FIFO
@@ -54,18 +55,24 @@ _DEFAULTS = {
     "spark.sql.ui.explainMode": "simple",  # Spark formats each plan for that page
     "spark.sql.ui.retainedExecutions": "50",  # Spark stores a thousand plans for a page that is not served
     "spark.sql.codegen.cache.maxEntries": "5000",  # each refresh runs the same hundred generated classes
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
-    "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.extensions": EXTENSION,
     "spark.sql.catalog.spark_catalog": CATALOG,
 }
+_ON_ONE_MACHINE = {
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+"""Only where the driver's cores do the work: a cluster of 200 cores would shuffle a build into the few partitions of a small driver."""
+_LOCAL = re.compile(r"local(\[|$)")  # not local-cluster[...], whose executors are processes of their own
 
 
-def make_session(settings: Mapping[str, str], besides: Mapping[str, str] | None = None, briefly: bool = False) -> SparkSession:
+def make_session(
+    settings: Mapping[str, str], besides: Mapping[str, str] | None = None, briefly: bool = False, one_writer: bool = False
+) -> SparkSession:
     """A session with Delta. The given settings override those of spark-submit, and these override Lakejoin's defaults.
 
     `besides`: settings that change no results, so that views are the same with and without them. `briefly`: the process runs one command on
-    small tables, and ends.
+    small tables, and ends. `one_writer`: nobody else writes the tables of views, so commits are written as Delta does.
 
     Raises ConfigError if there is no Java that can run Spark.
     """
@@ -84,15 +91,15 @@ def make_session(settings: Mapping[str, str], besides: Mapping[str, str] | None 
     settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: " ".join(filter(None, options))})}
     if "spark.master" not in settings and "SPARK_REMOTE" not in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master("local[*]")
-    for key, value in {**_DEFAULTS, **(besides or {}), **settings, **written}.items():
+    for key, value in {**defaults(settings), **(besides or {}), **settings, **written}.items():
         builder = builder.config(key, value)
     if submitted:  # the JVM runs already, with its own class path and logging
         session = builder.config("spark.log.level", settings.get("spark.log.level", "ERROR")).getOrCreate()
         if started_here:
-            _install_local_files(session)
+            _install(session, one_writer)
         return session
     if resolved:
-        if not here or not settings.get("spark.master", "local").startswith("local"):  # executors on other machines need the jars
+        if not here or not _LOCAL.match(settings.get("spark.master", "local")):  # executors on other machines need the jars
             builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
     elif not named:
         builder = configure_spark_with_delta_pip(builder)
@@ -102,13 +109,23 @@ def make_session(settings: Mapping[str, str], besides: Mapping[str, str] | None 
     if (session.sparkContext.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         session.sparkContext.pythonExec = sys.executable  # Python functions run in this Python, not in the first python3 of PATH
     if started_here:
-        _install_local_files(session)
+        _install(session, one_writer)
     return session
 
 
-def _install_local_files(session: SparkSession) -> None:
-    """Write local files without starting a process for each (decision 23). It affects the whole JVM, so never one of the caller's."""
+def defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    """Lakejoin's own settings of a session, for the master of the given ones (none: this machine)."""
+    return {**_DEFAULTS, **(_ON_ONE_MACHINE if _LOCAL.match(settings.get("spark.master", "local")) else {})}
+
+
+def _install(session: SparkSession, one_writer: bool) -> None:
+    """Write local files without starting a process for each (decision 23), and commits on S3 safely (decision 35).
+
+    It affects the whole JVM, so never one of the caller's.
+    """
     jvm_of(session).own("LocalFiles").install(session.sparkContext._jsc.hadoopConfiguration())
+    if not one_writer:
+        log_store.install(session)
 
 
 def java_options(settings: Mapping[str, str], briefly: bool = False) -> str:

@@ -71,8 +71,12 @@ class OpenViews:
         """The caller's session, or the one that Lakejoin makes."""
         if self._spark is None:
             with phase("start Spark"), self._starting:
-                self._spark = self._spark or make_session(self.config.spark, briefly=self._one_command and are_small(self.config))
+                self._spark = self._spark or self._session()
         return self._spark
+
+    def _session(self) -> SparkSession:
+        briefly = self._one_command and are_small(self.config)
+        return make_session(self.config.spark, briefly=briefly, one_writer=self.config.single_writer)
 
     def in_order(self, views: Iterable[str]) -> list[str]:
         """The views, each after those that it reads. Raises DefinitionError naming a cycle."""

@@ -35,7 +35,6 @@ from lake.views.stamps import newest_stamp
 KEY = "lakejoin.key"
 """The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""
 _MARKS = {"delta.enableDeletionVectors": "true"}  # by which a publish deletes rows
-_UNSAFE_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,15 @@ class Published:
         is then no stamp here, and the table's own transactions say.
         """
         return (self.stamp.number if self.stamp else max(self.pinned.transaction(app_id(self.view)), 0)) + 1
+
+
+def refuse_ambiguous(spark: SparkSession, target: str | None, table: Table) -> None:
+    """Raise TargetError if a target of one word could be a folder or a schema, and the view's table is not in the folder yet."""
+    if target is not None and spark.catalog.databaseExists(target) and open_log(spark, table) is None:
+        raise TargetError(
+            f"`target: {target}` may be a folder or the schema {target!r}, which exists. Nothing was written. Write which: "
+            f"`target: {{path: {target}}}` or `target: {{schema: {target}}}`."
+        )
 
 
 def app_id(view: str) -> str:
@@ -253,17 +261,6 @@ def _reader_properties(view: ViewConfig, definition: Definition) -> dict[str, st
         "lakejoin.tags": ",".join(view.tags),
     }
     return {k: v for k, v in found.items() if v}
-
-
-def unsafe_scheme(spark: SparkSession, scheme: str) -> str:
-    """The URI scheme, where two writers at once can lose a commit there (trap 18): its log store is none for many writers; else empty."""
-    store = spark.conf.get(f"spark.delta.logStore.{scheme}.impl", "") or "" if scheme in _UNSAFE_SCHEMES else "safe"
-    return scheme if not store or "SingleDriver" in store else ""
-
-
-def safe_writes(scheme: str) -> str:
-    """What to do where commits could be lost."""
-    return f"Set spark.delta.logStore.{scheme}.impl to a multi-writer log store, or `single_writer: true` if only one writer ever runs."
 
 
 def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:

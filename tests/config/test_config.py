@@ -52,6 +52,30 @@ def test_paths_start_at_the_root_and_the_root_at_the_file(tmp_path: Path) -> Non
     assert config.view_path("q") == f"{tmp_path}/lake/views/q"
 
 
+@pytest.mark.parametrize(
+    ("target", "path", "name"),
+    [
+        ("views", "HERE/views/v", None),
+        ("./views", "HERE/views/v", None),
+        ("/data/views", "/data/views/v", None),
+        ("s3a://lake/views", "s3a://lake/views/v", None),
+        ("spark_catalog.views", None, "views.v"),
+        ("main.views", None, "main.views.v"),
+        ({"path": "main.views"}, "HERE/main.views/v", None),
+        ({"schema": "views"}, None, "views.v"),
+        ({"schema": "main.views"}, None, "main.views.v"),
+    ],
+)
+def test_a_target_is_a_path_or_a_schema(tmp_path: Path, target: object, path: str | None, name: str | None) -> None:
+    config = Config(target=target, views={"v": {"query": "SELECT 1"}}, directory=tmp_path)  # type: ignore[arg-type]
+    assert (config.view_path("v"), config.view_name("v")) == (path and path.replace("HERE", str(tmp_path)), name)
+
+
+def test_the_target_of_an_environment_replaces_that_of_the_file() -> None:
+    both = {"target": {"path": "x"}, "environments": {"prod": {"target": {"schema": "views"}}}}
+    assert (load(both).view_name("v"), load(both, "prod").view_name("v")) == (None, "views.v")
+
+
 def test_variables_includes_and_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_LAKE", "/data/lake")
     overlay = "environments:\n  prod: {root: 's3a://lake', target: main.views}\n"

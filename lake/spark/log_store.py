@@ -1,0 +1,34 @@
+"""Lets Delta write commits on S3 by conditional requests, so that two drivers at once can't lose one (decision 35)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lake.spark.jvm import class_path
+from lake.spark.jvm.gateway import jvm_of
+
+_SETTING = "spark.delta.logStore.s3a.impl"
+_OTHERS = ("delta.logStore.s3a.impl", "spark.delta.logStore.class", "delta.logStore.class")
+_FILES = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_SOURCE = Path(class_path.__file__).parent / "lakejoin" / "S3Commits.java"
+
+
+def install(session: SparkSession) -> None:
+    """Make Lakejoin's log store that of s3a: in this context, if Hadoop's S3A is there and no log store is set.
+
+    It is set after the start, so that executors, which do not have the class, read logs by Delta's own. Where the class can't be put on the
+    class path, Delta's own stays, and publishing there is refused.
+    """
+    jvm, conf = jvm_of(session), session._jsc.sc().conf()
+    into = class_path.loader(jvm)
+    if into is None or any(map(conf.contains, (_SETTING, *_OTHERS))):
+        return
+    if session._jsc.hadoopConfiguration().get("fs.s3a.impl") != _FILES or into.getResource(f"{_FILES.replace('.', '/')}.class") is None:
+        return
+    try:
+        conf.set(_SETTING, class_path.put(jvm, into, _SOURCE))
+    except Py4JError:
+        return
