@@ -132,7 +132,7 @@ def _named(kind: str, java: Java, guarded: bool) -> str:
         return f"{java.prettyName()} of values with -0.0 and 0.0 in them, which are equal: which of them it is depends on the order of rows"
     if kind in _SUMS and str(java.child().dataType().typeName()) in _FLOATS:
         return f"{java.prettyName()} of floating-point numbers: their rounding depends on the order of rows"
-    if kind in ("Average", "Max", "Min") and not guarded and (of := rarely_inexact(java)):
+    if kind == "Average" and not guarded and (of := rarely_inexact(java)):
         return f"{java.prettyName()} of {of}"
     return ""
 

@@ -1,20 +1,22 @@
-"""Aggregates whose result depends on the order of rows only for rare values: they raise where these occur.
+"""Aggregates whose result depends on the order of rows only for rare values: they raise where these occur, or choose one of the results.
 
     avg(x) of whole numbers   →   IF(sum(abs(x)) > 2^53, raise_error(...), avg(x))
-    max(x) of doubles         →   IF(max(x) = 0 AND x has zeros of both signs, raise_error(...), max(x))
+    max(x) of doubles         →   IF(max(x) = 0 AND x has zeros of both signs, 0.0, max(x))
 
 Spark adds whole numbers up as doubles to average them. While their magnitudes add up to 2^53 at the most, every partial sum is a whole
 number that a double holds. (The sum of magnitudes is itself one of doubles: rounding never takes it back below 2^53.) It averages narrow
-decimals as whole numbers, too (DecimalAggregates). And -0.0 and 0.0 are equal by Spark's comparison, so that a maximum or minimum is
-whichever comes first.
+decimals as whole numbers, too (DecimalAggregates). Where a guarded operator raises, the view is refreshed as one that depends on the
+order of rows.
 
-Where a guarded operator raises, the view is refreshed as one that depends on the order of rows.
+-0.0 and 0.0 are equal by Spark's comparison, so that its maximum or minimum is whichever comes first. Both are right; here it is always
+0.0 where both occur, in whatever order, so that a view is a function of its tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Node
@@ -33,11 +35,13 @@ _ZEROS = "IF(CAST(x AS DOUBLE) = 0D, IF(CAST(x AS STRING) = '-0.0', 2, 1), 0)"
 
 @dataclass(frozen=True)
 class _Guard:
-    """Aggregates under the same FILTER as the guarded one, by name, and the condition over them (and over `value`, the guarded one)
-    under which it raises."""
+    """Aggregates under the same FILTER as the guarded one, by name, the condition over them (and over `value`, the guarded one) under which
+    the result is `instead`; `raises`: that is an error."""
 
     beside: Mapping[str, Java]
     condition: str
+    instead: str
+    raises: bool
 
 
 def rarely_inexact(java: Java) -> str:
@@ -45,31 +49,38 @@ def rarely_inexact(java: Java) -> str:
     kind, of = str(java.getClass().getSimpleName()), str(java.child().dataType().typeName())
     if kind == "Average" and of in _WHOLE:
         return "whole numbers that add up to more than 2^53: their rounding depends on the order of rows"
-    if kind in ("Max", "Min") and of in _FLOATS:
-        return "-0.0 and 0.0, which are equal: which of them it is depends on the order of rows"
     return ""
 
 
-def guarded(node: Node, catalyst: Catalyst) -> Node:
-    """An aggregate or a window that raises where its result depends on the order of rows for rare values; another node as it is."""
+def is_extreme_of_floats(java: Java) -> bool:
+    """Whether a function is a maximum or minimum of floating-point numbers, the sign of whose zero Spark leaves to the order of rows."""
+    return str(java.getClass().getSimpleName()) in ("Max", "Min") and str(java.child().dataType().typeName()) in _FLOATS
+
+
+def guarded(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
+    """An aggregate or a window whose result does not depend on the order of rows for rare values; another node as it is.
+
+    `raising`: what can't be made so raises an error for them; without, it depends on the order of rows.
+    """
     if node.measures or node.tie_free or node.kind not in ("Aggregate", "Window"):
         return node
-    return _guarded_aggregate(node, catalyst) if node.kind == "Aggregate" else _guarded_window(node, catalyst)
+    made = partial(_guard, catalyst=catalyst, raising=raising)
+    return _guarded_aggregate(node, catalyst, made) if node.kind == "Aggregate" else _guarded_window(node, catalyst, made)
 
 
-def _guard(aggregate: Java, catalyst: Catalyst) -> _Guard | None:
-    function = aggregate.aggregateFunction()
-    kind, functions = str(function.getClass().getSimpleName()), catalyst.aggregate_functions
+def _guard(aggregate: Java, catalyst: Catalyst, raising: bool) -> _Guard | None:
+    function, functions = aggregate.aggregateFunction(), catalyst.aggregate_functions
+    kind = str(function.getClass().getSimpleName())
     if kind not in ("Average", "Max", "Min"):
         return None
-    child = function.child()
-    of = str(child.dataType().typeName())
-    if kind == "Average" and of in _WIDE:
+    child, of = function.child(), str(aggregate.dataType().sql())
+    if raising and kind == "Average" and str(child.dataType().typeName()) in _WIDE:
         magnitude = functions.Sum(catalyst.made("abs(CAST(x AS DOUBLE))", x=child))
-        return _Guard({"magnitude": _like(aggregate, magnitude, catalyst)}, f"magnitude >= {LARGEST}D")
-    if kind in ("Max", "Min") and of in _FLOATS:
+        beside = {"magnitude": _like(aggregate, magnitude, catalyst)}
+        return _Guard(beside, f"magnitude >= {LARGEST}D", f"CAST(raise_error('{INEXACT}') AS {of})", raises=True)
+    if is_extreme_of_floats(function):
         zeros = functions.BitOrAgg(catalyst.made(_ZEROS, x=child))
-        return _Guard({"zeros": _like(aggregate, zeros, catalyst)}, "value = 0 AND zeros = 3")
+        return _Guard({"zeros": _like(aggregate, zeros, catalyst)}, "value = 0 AND zeros = 3", f"CAST(0 AS {of})", raises=False)
     return None
 
 
@@ -77,34 +88,32 @@ def _like(aggregate: Java, function: Java, catalyst: Catalyst) -> Java:
     return aggregate.copy(function, aggregate.mode(), False, aggregate.filter(), catalyst.new_id())
 
 
-def _raising(guard: _Guard, value: Java, beside: Mapping[str, Java], catalyst: Catalyst) -> Java:
-    data_type = str(value.dataType().sql())
-    text = f"IF({guard.condition}, CAST(raise_error('{INEXACT}') AS {data_type}), value)"
-    return catalyst.made(text, value=value, **beside)
+def _chosen(guard: _Guard, value: Java, beside: Mapping[str, Java], catalyst: Catalyst) -> Java:
+    return catalyst.made(f"IF({guard.condition}, {guard.instead}, value)", value=value, **beside)
 
 
-def _guarded_aggregate(node: Node, catalyst: Catalyst) -> Node:
+def _guarded_aggregate(node: Node, catalyst: Catalyst, made: Callable[[Java], _Guard | None]) -> Node:
     found = []
 
     def guard(java: Java) -> Java:
         if java.getClass().getSimpleName() != "AggregateExpression":
             return catalyst.rebuilt(java, guard)
-        made = _guard(java, catalyst)
-        if made is None:
+        of = made(java)
+        if of is None:
             return java
-        found.append(java)
-        return _raising(made, java, made.beside, catalyst)
+        found.append(of)
+        return _chosen(of, java, of.beside, catalyst)
 
     outputs = [guard(java) for java in catalyst.list(node.plan.aggregateExpressions())]
-    return replace(catalyst.aggregate(node, outputs), guarded=True) if found else node
+    return replace(catalyst.aggregate(node, outputs), guarded=any(of.raises for of in found)) if found else node
 
 
-def _guarded_window(node: Node, catalyst: Catalyst) -> Node:
+def _guarded_window(node: Node, catalyst: Catalyst, made: Callable[[Java], _Guard | None]) -> Node:
     """The window with the aggregates of its guards beside its own, and a projection over it, as one operator."""
-    window, named, checked = node.plan, [], {}
+    window, named, checked, raises = node.plan, [], {}, False
     for alias in catalyst.list(window.windowExpressions()):
         of, function = alias.child(), alias.child().windowFunction()
-        guard = _guard(function, catalyst) if function.getClass().getSimpleName() == "AggregateExpression" else None
+        guard = made(function) if function.getClass().getSimpleName() == "AggregateExpression" else None
         if guard is None:
             named.append(alias)
             continue
@@ -113,11 +122,12 @@ def _guarded_window(node: Node, catalyst: Catalyst) -> Node:
             name: catalyst.alias(of.withNewChildren(catalyst.seq([java, of.windowSpec()])), name) for name, java in guard.beside.items()
         }
         named += [value, *beside.values()]
-        raising = _raising(guard, value.toAttribute(), {name: a.toAttribute() for name, a in beside.items()}, catalyst)
-        checked[int(alias.exprId().id())] = alias.withNewChildren(catalyst.seq([raising]))
+        chosen = _chosen(guard, value.toAttribute(), {name: a.toAttribute() for name, a in beside.items()}, catalyst)
+        checked[int(alias.exprId().id())] = alias.withNewChildren(catalyst.seq([chosen]))
+        raises = raises or guard.raises
     if not checked:
         return node
     below = catalyst.window(window, named)
     outputs = [checked.get(int(a.exprId().id()), a) for a in catalyst.list(window.output())]
     above = catalyst.projection(outputs, replace(node, spine=(below,), output=catalyst.attributes(below.output()))).plan
-    return replace(node, spine=(above, below), output=catalyst.attributes(above.output()), guarded=True)
+    return replace(node, spine=(above, below), output=catalyst.attributes(above.output()), guarded=raises)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lake.catalyst import Catalyst
 from lake.catalyst.expressions import EXPRESSION
+from lake.spark.failures import SPARK_ERRORS
 from lake.spark.jvm.gateway import Java
 
 NOW = ("now", "today", "tomorrow", "yesterday")
 """Strings that stand for the current time where they are cast to a time."""
+TIME_OF_DAY = r"T?\d{1,2}:[\d:.]"
+"""How a string begins that has no date: cast to TIMESTAMP, it is a time of the current day."""
 _TIMES = ("date", "timestamp", "timestamp_ntz")
-_TIME_AND_USER = {
+_ENVIRONMENT = {
     "CurrentDate": "current_date",
     "CurDateExpressionBuilder": "curdate",
     "CurrentTimestamp": "current_timestamp",
@@ -24,6 +28,9 @@ _TIME_AND_USER = {
     "CurrentDatabase": "current_database",
     "CurrentCatalog": "current_catalog",
     "CurrentPath": "current_path",
+    "SparkVersion": "version",
+    "SQLKeywords": "sql_keywords",
+    "Collations": "collations",
     "VariableReference": "a session variable",
     "Sample": "TABLESAMPLE",
 }
@@ -42,11 +49,12 @@ _Census = Sequence[tuple[str, Java]]
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found. `time_and_user`: functions of the time, the user or the session, `random`: nondeterministic functions, both by name;
-    `sources`: the placeholders that are read, None for a DataFrame that is not one; `undeclared`: other tables, as Spark prints them."""
+    """What was found. `environment`: functions of the time, the user, the session or Spark itself, `random`: nondeterministic functions,
+    both by name; `sources`: the placeholders that are read, None for a DataFrame that is not one; `undeclared`: other tables, as Spark
+    prints them."""
 
     deterministic: bool
-    time_and_user: tuple[str, ...]
+    environment: tuple[str, ...]
     random: tuple[str, ...]
     sources: frozenset[str | None]
     undeclared: tuple[str, ...]
@@ -58,7 +66,7 @@ def inspected(plan: Java, catalyst: Catalyst) -> Inspection:
     deterministic = bool(plan.deterministic())
     return Inspection(
         deterministic=deterministic,
-        time_and_user=tuple(sorted({_TIME_AND_USER[kind] for kind, _ in census if kind in _TIME_AND_USER} | _casts_of_now(census))),
+        environment=tuple(sorted({_ENVIRONMENT[kind] for kind, _ in census if kind in _ENVIRONMENT} | _casts_of_now(census))),
         random=(*(() if deterministic else _random(census, catalyst)), *_random_vectors(census)),
         sources=frozenset(catalyst.source_of(java) for kind, java in census if kind == "LogicalRDD"),
         # also those of which the optimiser needs only the log, as for count(*)
@@ -67,10 +75,23 @@ def inspected(plan: Java, catalyst: Catalyst) -> Inspection:
 
 
 def _casts_of_now(census: _Census) -> set[str]:
-    """Casts of 'now' and the like to times."""
-    casts = [(java, java.children().head()) for kind, java in census if kind in ("Cast", "ParseToDate", "ParseToTimestamp")]
-    found = {str(of.eval(None)): str(java.dataType().typeName()) for java, of in casts if of.foldable()}
-    return {f"CAST('{word}' AS {kind})" for word, kind in found.items() if kind in _TIMES and word.strip().lower() in NOW}
+    """Casts of literals to times that depend on the current time: of 'now' and the like, and of a time without a date."""
+    casts = [java for kind, java in census if kind in ("Cast", "ParseToDate", "ParseToTimestamp") and java.children().size() == 1]
+    constant = [(java, of) for java in casts if str((of := java.children().head()).dataType().typeName()) == "string" and of.foldable()]
+    found = {(_folded(of), str(java.dataType().typeName())) for java, of in constant}
+    return {f"CAST('{word}' AS {kind})" for word, kind in found if kind in _TIMES and _of_today(word.strip(), kind)}
+
+
+def _folded(java: Java) -> str:
+    """The value of a constant expression; empty where only the optimiser can compute it."""
+    try:
+        return str(java.eval(None))
+    except SPARK_ERRORS:
+        return ""
+
+
+def _of_today(word: str, kind: str) -> bool:
+    return word.lower() in NOW or (kind == "timestamp" and re.match(TIME_OF_DAY, word) is not None)
 
 
 def _random_vectors(census: _Census) -> tuple[str, ...]:

@@ -20,11 +20,21 @@ from lake.spark.types import exactly_comparable
 @dataclass(frozen=True)
 class Key:
     """Attribute ids of the root's output; `declared`: it depends on a declared primary key; `null`: one of the rows may have
-    nothing but NULLs in it."""
+    nothing but NULLs in it; `of_no_null`: two of them would, if declared primary keys of both sides of a full join were NULL."""
 
     ids: tuple[int, ...]
     declared: bool
     null: bool = True
+    of_no_null: bool = False
+
+
+@dataclass(frozen=True)
+class SourceKey:
+    """The columns of a source's key, none where it has no key; `null`: one row may have nothing but NULLs in them. A primary key of a table
+    is declared not to; a view may have a group of NULLs."""
+
+    columns: tuple[str, ...]
+    null: bool
 
 
 @dataclass(frozen=True)
@@ -40,9 +50,9 @@ class Carrying:
     scope: tuple[int, ...] = ()
 
 
-def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence[str]]) -> Carrying:
+def carrying(node: Node, catalyst: Catalyst, source_keys: Mapping[str, SourceKey]) -> Carrying:
     """The tree with the key of its rows, and its scope, among its output."""
-    below = [carrying(child, catalyst, primary_keys) for child in node.children]
+    below = [carrying(child, catalyst, source_keys) for child in node.children]
     children, keys = [b.node for b in below], [b.key for b in below]
     match node.kind:
         case "Project":
@@ -64,14 +74,14 @@ def carrying(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence
         case "Filter" | "Sort" | "Limit" | "BatchEvalPython" | "ArrowEvalPython":
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope)
         case _:
-            return Carrying(catalyst.over(node, node.children), None) if node.children else Carrying(node, _declared(node, primary_keys))
+            return Carrying(catalyst.over(node, node.children), None) if node.children else Carrying(node, _declared(node, source_keys))
 
 
-def tie_free(node: Node, catalyst: Catalyst, primary_keys: Mapping[str, Sequence[str]]) -> Node:
+def tie_free(node: Node, catalyst: Catalyst, source_keys: Mapping[str, SourceKey]) -> Node:
     """The tree with those windows and ORDER BY ... LIMITs marked whose partition and order hold a key of their rows, so that none tie."""
-    children = tuple(tie_free(child, catalyst, primary_keys) for child in node.children)
+    children = tuple(tie_free(child, catalyst, source_keys) for child in node.children)
     if node.kind in ("Window", "Limit"):
-        key = carrying(children[0], catalyst, primary_keys).key
+        key = carrying(children[0], catalyst, source_keys).key
         ordered = _equal(ordered_by(node, catalyst), children[0], catalyst)
         free = key is not None and set(key.ids) <= ordered
         return replace(node, children=children, tie_free=("declared" if key.declared else "derived") if key is not None and free else "")
@@ -103,10 +113,9 @@ def _above_unions(node: Node) -> Iterator[Node]:
         yield from _above_unions(child)
 
 
-def _declared(node: Node, primary_keys: Mapping[str, Sequence[str]]) -> Key | None:
-    names = {a.name.lower(): a.id for a in node.output}
-    columns = primary_keys.get(node.source or "", ())
-    return Key(tuple(names[c.lower()] for c in columns), True, null=False) if columns else None
+def _declared(node: Node, source_keys: Mapping[str, SourceKey]) -> Key | None:
+    names, key = {a.name.lower(): a.id for a in node.output}, source_keys.get(node.source or "")
+    return Key(tuple(names[c.lower()] for c in key.columns), True, key.null) if key is not None and key.columns else None
 
 
 def _partition(node: Node, catalyst: Catalyst) -> tuple[int, ...]:
@@ -177,15 +186,16 @@ def _joined(node: Node, children: Sequence[Node], keys: Sequence[Key | None], ca
     if left is None or right is None:
         return None
     pairs = catalyst.equi_keys(catalyst.over(node, children))
-    declared = left.declared or right.declared
+    declared, of_no_null = left.declared or right.declared, left.of_no_null or right.of_no_null
     if kind != "FullOuter" and kind != "RightOuter" and _covers(right, [b for _, b, _ in pairs]):
-        return replace(left, declared=declared)
+        return replace(left, declared=declared, of_no_null=of_no_null)
     if kind != "FullOuter" and kind != "LeftOuter" and _covers(left, [a for a, _, _ in pairs]):
-        return replace(right, declared=declared)
+        return replace(right, declared=declared, of_no_null=of_no_null)
     null = {"FullOuter": left.null or right.null, "LeftOuter": left.null, "RightOuter": right.null}.get(kind, left.null and right.null)
     if kind == "FullOuter" and left.null and right.null:
         return None
-    return Key(tuple(dict.fromkeys(left.ids + right.ids)), declared, null)
+    of_no_null = of_no_null or (kind == "FullOuter" and all(key.null or key.declared for key in (left, right)))
+    return Key(tuple(dict.fromkeys(left.ids + right.ids)), declared, null, of_no_null)
 
 
 def _covers(key: Key, equated: Sequence[Expression]) -> bool:

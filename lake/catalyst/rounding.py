@@ -5,14 +5,17 @@ SELECT g, count(*) AS n, avg(x) AS mean, max(x) AS most FROM t GROUP BY g, with 
 A column is one where its type is FLOAT or DOUBLE, and it is a sum, average or another moment of FLOAT or DOUBLE values, an average of
 BIGINT values, or computed from such a column through columns that hold floating-point numbers. All others are exact: whole numbers,
 decimals, texts, extremes of what is stored, and what a comparison with a sum decides.
+
+In the same way it finds the columns made of maxima and minima of floating-point numbers, whose zero may be 0.0 or -0.0 (guards.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lake.catalyst import Catalyst
 from lake.catalyst.expressions import PLAN_EXPRESSION
+from lake.catalyst.guards import is_extreme_of_floats
 from lake.catalyst.nodes import Node
 from lake.spark.jvm.gateway import Java
 
@@ -26,23 +29,40 @@ _MOMENTS = frozenset(
 )
 _AVERAGES = ("Average", "TryAverage")
 _FLOATS = ("float", "double")
+_Is = Callable[[Java], bool]
 
 
 def rounded(node: Node, catalyst: Catalyst) -> frozenset[int]:
     """The attribute ids of the node's output that are such columns."""
-    found = _rounded(node, catalyst)
-    return frozenset(a.id for a in node.output if a.id in found and _type(a.java) in _FLOATS)
+    return _numbers(node, _traced(node, catalyst, _adds))
 
 
-def _rounded(node: Node, catalyst: Catalyst) -> frozenset[int]:
-    """The same of all types that hold floating-point numbers, structs and arrays of them included."""
-    inner = [_rounded(child, catalyst) for child in node.children]
+def of_either_zero(node: Node, catalyst: Catalyst) -> frozenset[int]:
+    """The attribute ids of the node's output that are made of maxima and minima of floating-point numbers."""
+    return _numbers(node, _traced(node, catalyst, is_extreme_of_floats))
+
+
+def _numbers(node: Node, ids: frozenset[int]) -> frozenset[int]:
+    return frozenset(a.id for a in node.output if a.id in ids and _type(a.java) in _FLOATS)
+
+
+def _adds(java: Java) -> bool:
+    """Whether it is a function that adds up floating-point numbers."""
+    kind = str(java.getClass().getSimpleName())
+    if kind in _AVERAGES and _type(java.child()) == "long":  # added up as a double, which is exact up to 2^53
+        return True
+    return kind in _MOMENTS or (kind in _SUMS and _type(java.child()) in _FLOATS)
+
+
+def _traced(node: Node, catalyst: Catalyst, origin: _Is) -> frozenset[int]:
+    """The columns made of functions of some kind, of all types that hold floating-point numbers, structs and arrays of them included."""
+    inner = [_traced(child, catalyst, origin) for child in node.children]
     below = frozenset[int]().union(*inner)
     if node.kind == "Union":  # its output is by position
         sides = [[a.id in found for a in child.output] for child, found in zip(node.children, inner, strict=True)]
         return frozenset(a.id for a, *of_sides in zip(node.output, *sides, strict=True) if any(of_sides))
     made = _made(node, catalyst)
-    found = {i for i, values in made.items() if any(_holds_floats(v) and _rounds(v, below, catalyst) for v in values)}
+    found = {i for i, values in made.items() if any(_holds_floats(v) and _made_of(v, origin, below, catalyst) for v in values)}
     return frozenset(found | {a.id for a in node.output if a.id not in made and a.id in below})
 
 
@@ -61,24 +81,22 @@ def _made(node: Node, catalyst: Catalyst) -> dict[int, Sequence[Java]]:
     return {}
 
 
-def _rounds(java: Java, below: frozenset[int], catalyst: Catalyst) -> bool:
-    """Whether an expression adds up floating-point numbers, itself or in a subquery, or reads a column that does.
+def _made_of(java: Java, origin: _Is, below: frozenset[int], catalyst: Catalyst) -> bool:
+    """Whether an expression has such a function in it, itself or in a subquery, or reads a column that is made of one.
 
-    What has no floating-point numbers as its value, such as a condition, passes no rounding on.
+    What has no floating-point numbers as its value, such as a condition, passes nothing on.
     """
     if not _holds_floats(java):
         return False
-    kind = str(java.getClass().getSimpleName())
-    if kind in _MOMENTS or (kind in _SUMS and _type(java.child()) in _FLOATS):
+    if origin(java):
         return True
-    if kind in _AVERAGES and _type(java.child()) == "long":  # added up as a double, which is exact up to 2^53
-        return True
-    if kind == "AttributeReference":
+    if java.getClass().getSimpleName() == "AttributeReference":
         return int(java.exprId().id()) in below
     if catalyst.is_a(java, PLAN_EXPRESSION):
-        return bool(_rounded(catalyst.tree(java.plan()), catalyst))
-    inner = [java.windowFunction()] if kind == "WindowExpression" else catalyst.list(java.children())
-    return any(_rounds(child, below, catalyst) for child in inner)
+        return bool(_traced(catalyst.tree(java.plan()), catalyst, origin))
+    window = java.getClass().getSimpleName() == "WindowExpression"
+    inner = [java.windowFunction()] if window else catalyst.list(java.children())
+    return any(_made_of(child, origin, below, catalyst) for child in inner)
 
 
 def _holds_floats(java: Java) -> bool:

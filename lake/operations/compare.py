@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
+from pyspark.sql import DataFrame
+
 from lake.core.results import Agreement, Differences
+from lake.core.stamp import Stamp
 from lake.delta.retention import is_of_a_file_gone
+from lake.delta.sources import PinnedSources
 from lake.errors import ExpiredError, LakeError
 from lake.operations import agreement, verify
 from lake.operations.rounding import NONE, Tolerance
 from lake.operations.verify import Share
+from lake.refresh.edits import in_names
+from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import own_session
 from lake.views.registry import OpenViews
@@ -24,18 +31,37 @@ def verified(views: OpenViews, view: str, share: Share) -> Differences:
     assert current.stamp is not None
     views.refuse_changed_definition(current.stamp)
     try:
-        return verify.verify(
-            spark, view, views.config, views.frames_of(spark, current.stamp), current, share, lambda: tolerance(views, view)
-        )
+        with _canonical(views, view, current.stamp) as canonical:
+            judgement = verify.Judgement(lambda: tolerance(views, view), canonical)
+            return verify.verify(spark, view, views.config, views.frames_of(spark, current.stamp), current, share, judgement)
     except SPARK_ERRORS as error:
         raise verify.unreadable(view, current.stamp.snapshot, error) from error
 
 
 def tolerance(views: OpenViews, view: str) -> Tolerance:
-    """The view's columns that may differ from the query by rounding, and by how much; none where the query is refused now."""
+    """The view's columns that may differ from the query by rounding, and by how much, and those that may in the sign of zero; none where
+    the query is refused now."""
     with suppress(LakeError), views.opened(view) as state:
-        return Tolerance(views.prepare(view, state)[0].rounded, views.config.limits(view).ulps)
+        definition = views.prepare(view, state)[0]
+        return Tolerance(definition.rounded, views.config.limits(view).ulps, definition.of_either_zero)
     return NONE
+
+
+@contextmanager
+def _canonical(views: OpenViews, view: str, stamp: Stamp) -> Iterator[Callable[[], DataFrame | None]]:
+    """Within it, the query's rows at a snapshot as a rebuild would publish them, None where the query is refused now."""
+    with ExitStack() as opened:
+
+        def rows() -> DataFrame | None:
+            with suppress(LakeError):
+                state = opened.enter_context(views.opened(view))
+                definition = views.prepare(view, state)[0]
+                sources = PinnedSources({}, views.pins_of(state.spark, stamp), None)
+                reading = opened.enter_context(Reading(definition.catalyst, sources))
+                return visible(in_names(definition, definition.unguarded.relation.snapshot(reading)))
+            return None
+
+        yield rows
 
 
 def agreed(strong: OpenViews, eventual: OpenViews, view: str, trusted: bool) -> Agreement:
@@ -51,13 +77,20 @@ def agreed(strong: OpenViews, eventual: OpenViews, view: str, trusted: bool) -> 
     eventual_rows, strong_rows = visible(theirs.pinned.rows()), visible(ours.pinned.rows())
     with strong.opened(view) as state:
         definition = strong.prepare(view, state)[0]
-        allowed = Tolerance(definition.rounded, strong.config.limits(view).ulps)
-    sides = agreement.Sides(eventual_rows, strong_rows, None, verify.key_of(ours), definition.null_extended, tolerance=allowed)
+        allowed = Tolerance(definition.rounded, strong.config.limits(view).ulps, definition.of_either_zero)
+    sides = agreement.Sides(
+        eventual_rows, strong_rows, None, verify.key_of(ours), definition.null_extended, tolerance=allowed.only_rounding
+    )
     try:
         if where != "equal" or not trusted:
             frames = eventual.frames_of(spark, theirs.stamp)
             sides = replace(sides, truth=verify.from_scratch(spark, view, strong.config, frames))
         classes, rounding = agreement.classes(sides, where, lambda: deleted(ours.pinned, eventual_rows.columns))
+        if classes and allowed.zeros and sides.truth is not None:
+            with _canonical(eventual, view, theirs.stamp) as canonical:
+                if (other := canonical()) is not None:
+                    sides = replace(sides, truth=verify.with_zeros_of(other, sides.truth, allowed))
+                    classes, rounding = agreement.classes(sides, where, lambda: deleted(ours.pinned, eventual_rows.columns))
     except (ExpiredError, *SPARK_ERRORS) as error:
         if not isinstance(error, ExpiredError) and not is_of_a_file_gone(error):
             raise

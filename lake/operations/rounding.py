@@ -25,17 +25,30 @@ _GROUP, _SIDE, _RANK, _ULPS, _PAIRS = "_group", "_side", "_rank", "_ulps", "_pai
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The columns that may differ by rounding, and by how many ulps at most."""
+    """The columns that may differ by rounding, and by how many ulps at most; `zeros`: those that may differ in the sign of zero."""
 
     columns: Sequence[str]
     ulps: int
+    zeros: Sequence[str] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.columns) and self.ulps > 0
+        return bool(self.apart)
+
+    @property
+    def apart(self) -> dict[str, int]:
+        """Column → by how many ulps it may differ, 0 for the sign of zero only."""
+        rounded = self.columns if self.ulps > 0 else ()
+        return {**dict.fromkeys(self.zeros, 0), **dict.fromkeys(rounded, self.ulps)}
+
+    @property
+    def only_rounding(self) -> Tolerance:
+        """The same, in which the sign of zero may not differ."""
+        return Tolerance(self.columns, self.ulps)
 
     def of(self, names: Mapping[str, str]) -> Tolerance:
         """The same with the columns under other names."""
-        return Tolerance([names[c] for c in self.columns if c in names], self.ulps)
+        columns, zeros = ([names[c] for c in listed if c in names] for listed in (self.columns, self.zeros))
+        return Tolerance(columns, self.ulps, zeros)
 
 
 NONE = Tolerance((), 0)
@@ -47,7 +60,7 @@ def settled(tallied: DataFrame, sides: Mapping[str, str], tolerance: Tolerance) 
     `sides`: the column of a side's counts → that of the side that it is compared with. Also how many rows were settled so.
     """
     counts = {*sides, *sides.values()}
-    others = [c for c in tallied.columns if c not in counts and c not in tolerance.columns]
+    others = [c for c in tallied.columns if c not in counts and c not in tolerance.apart]
     rows = tallied.withColumn(_GROUP, F.struct(F.lit(0), *[sameness.marked(tallied, c) for c in others]))
     total = Rounding()
     for side, other in sides.items():
@@ -66,17 +79,15 @@ def settled(tallied: DataFrame, sides: Mapping[str, str], tolerance: Tolerance) 
 
 def _groups(rows: DataFrame, side: str, other: str, tolerance: Tolerance) -> DataFrame:
     """The groups in which two sides differ by rounding only: how many pairs of rows, and by how much."""
-    more = F.col(side) - F.col(other)
-    surplus = rows.where(more != 0).select(
-        _GROUP, *tolerance.columns, (more > 0).alias(_SIDE), F.explode(F.sequence(F.lit(1), F.abs(more)))
-    )
-    ranked = surplus.withColumn(_RANK, F.row_number().over(Window.partitionBy(_GROUP, _SIDE).orderBy(*tolerance.columns)))
-    one = F.struct(*tolerance.columns)
+    more, columns = F.col(side) - F.col(other), [*tolerance.apart]
+    surplus = rows.where(more != 0).select(_GROUP, *columns, (more > 0).alias(_SIDE), F.explode(F.sequence(F.lit(1), F.abs(more))))
+    ranked = surplus.withColumn(_RANK, F.row_number().over(Window.partitionBy(_GROUP, _SIDE).orderBy(*columns)))
+    one = F.struct(*columns)
     pairs = ranked.groupBy(_GROUP, _RANK).agg(
         *[F.first(F.when(F.col(_SIDE) == own, one), ignorenulls=True).alias(str(own)) for own in _OWN]
     )
-    types = {c: rows.schema[c].dataType for c in tolerance.columns}
-    apart = [ulps_apart(F.col(_NAMES[0])[c], F.col(_NAMES[1])[c], types[c], tolerance.ulps) for c in tolerance.columns]
+    types = {c: rows.schema[c].dataType for c in columns}
+    apart = [ulps_apart(F.col(_NAMES[0])[c], F.col(_NAMES[1])[c], types[c], most) for c, most in tolerance.apart.items()]
     both = reduce(lambda a, b: a & b, [F.col(n).isNotNull() for n in _NAMES] + [a.isNotNull() for a in apart])
     judged = pairs.select(_GROUP, F.when(both, F.greatest(*apart, F.lit(0))).alias(_ULPS))
     counted = judged.groupBy(_GROUP).agg(F.count(F.lit(1)).alias(_PAIRS), F.count(_ULPS).alias("_within"), F.max(_ULPS).alias(_ULPS))

@@ -1,7 +1,7 @@
 """Compares a view with its query run from scratch, by plain Spark on the pinned tables.
 
 Nothing here goes through relations or catalyst, and rows are equal by `sameness`, not by what refreshes compare them by: what is judged
-must not judge itself.
+must not judge itself. The one exception is the sign of a zero where Spark's maximum or minimum may have either (`with_zeros_of`).
 """
 
 from __future__ import annotations
@@ -49,6 +49,16 @@ class Share:
         return frame.where(F.pmod(sameness.hashed(frame, columns), F.lit(self.of)) == self.part - 1)
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What may differ between a view and its query. `tolerance`: which columns may, by rounding or in the sign of zero, asked for where
+    the rows are not the same; `canonical`: the query's rows, with 0.0 wherever a maximum or minimum may be 0.0 or -0.0 by Spark's
+    comparison, None where they can't be had."""
+
+    tolerance: Callable[[], Tolerance]
+    canonical: Callable[[], DataFrame | None]
+
+
 def verify(
     spark: SparkSession,
     view: str,
@@ -56,40 +66,77 @@ def verify(
     tables: Mapping[str, DataFrame],
     current: Published,
     share: Share,
-    tolerance: Callable[[], Tolerance],
+    judgement: Judgement,
 ) -> Differences:
-    """Compare the view's rows with the query over the tables, as multisets, bit by bit but for rounding. `spark`: a session for this alone;
-    `tolerance`: which columns may differ by it, asked for where the rows are not the same."""
+    """Compare the view's rows with the query over the tables, as multisets, bit by bit but for what `judgement` allows. `spark`: a session
+    for this alone."""
     assert current.stamp is not None
     truth = from_scratch(spark, view, config, tables)
     stored = visible(current.pinned.rows())
     names = [f"c{i}" for i in range(len(truth.columns))]
     key = key_of(current)
     in_names = dict(zip(truth.columns, names, strict=True))
-    allowed = cache(lambda: tolerance().of(in_names))
+    allowed = cache(lambda: judgement.tolerance().of(in_names))
     hashed = _hashed([in_names[k] for k in key if k in in_names] or names, share, allowed)
     rows = share.of_rows(stored.toDF(*names) if len(stored.columns) == len(names) else stored, hashed)
     wanted = share.of_rows(truth.toDF(*names), hashed)
     alike = sameness.same_rows(wanted, rows)
     if alike is not None:
         return Differences(view, current.stamp.snapshot, alike, 0, 0, (), key, str(share))
+    found = _found(wanted, rows, allowed().only_rounding, truth.columns)
+    if found.rows and allowed().zeros and (other := judgement.canonical()) is not None:
+        settled_truth = share.of_rows(with_zeros_of(other.toDF(*names), truth.toDF(*names), allowed()), hashed)
+        found = _found(settled_truth, rows, allowed().only_rounding, truth.columns)
+    return Differences(
+        view, current.stamp.snapshot, rows.count(), found.missing, found.surplus, found.samples, key, str(share), found.rounding
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """How many rows are missing, how many too many, some of them, and what is rounding."""
+
+    missing: int
+    surplus: int
+    samples: tuple[Difference, ...]
+    rounding: Rounding
+
+    @property
+    def rows(self) -> int:
+        return self.missing + self.surplus
+
+
+def _found(wanted: DataFrame, rows: DataFrame, allowed: Tolerance, columns: Sequence[str]) -> _Found:
     differing = sameness.tallied(**{_WANTED: wanted, _HELD: rows}).where(F.col(_WANTED) != F.col(_HELD)).persist()
     try:
-        left, rounding = settled(differing, {_HELD: _WANTED}, allowed()) if allowed() else (differing, Rounding())
+        left, rounding = settled(differing, {_HELD: _WANTED}, allowed) if allowed else (differing, Rounding())
         left = left.where(F.col(_WANTED) != F.col(_HELD))
         weight = F.col(_WANTED) - F.col(_HELD)
         counts = left.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)
-        columns = [F.col(c).alias(name) for c, name in zip(names, truth.columns, strict=True)]
-        found = left.select(weight, F.struct(*columns))
-        samples = tuple(Difference(row[0], row[1].asDict()) for row in found.take(_SAMPLES))
+        named = [F.col(c).alias(name) for c, name in zip(wanted.columns, columns, strict=True)]
+        samples = tuple(Difference(row[0], row[1].asDict()) for row in left.select(weight, F.struct(*named)).take(_SAMPLES))
     finally:
         differing.unpersist()
-    return Differences(view, current.stamp.snapshot, rows.count(), counts[0] or 0, counts[1] or 0, samples, key, str(share), rounding)
+    return _Found(counts[0] or 0, counts[1] or 0, samples, rounding)
+
+
+def with_zeros_of(canonical: DataFrame, truth: DataFrame, allowed: Tolerance) -> DataFrame:
+    """The canonical rows where they are the query's but for rounding and the sign of zero in the columns where Spark may choose it; else
+    the query's. So what refreshes share with the canonical rows decides about the sign of a zero only."""
+    names = {c: f"c{i}" for i, c in enumerate(truth.columns)}
+    numbered = {name: frame.toDF(*names.values()) for name, frame in {_WANTED: truth, _HELD: canonical}.items()}
+    differing = sameness.tallied(**numbered).where(F.col(_WANTED) != F.col(_HELD)).persist()
+    try:
+        left, _ = settled(differing, {_HELD: _WANTED}, allowed.of(names))
+        same = left.where(F.col(_WANTED) != F.col(_HELD)).isEmpty()
+    finally:
+        differing.unpersist()
+    return canonical.toDF(*truth.columns) if same else truth
 
 
 def _hashed(columns: list[str], share: Share, allowed: Callable[[], Tolerance]) -> list[str]:
-    """The columns by which rows are shared out: none of those that may differ by rounding, or two equal rows would be in two parts."""
-    return [c for c in columns if c not in allowed().columns] if share.of > 1 else columns
+    """The columns by which rows are shared out: none of those that may differ, or two equal rows would be in two parts."""
+    return [c for c in columns if c not in allowed().apart] if share.of > 1 else columns
 
 
 def key_of(current: Published) -> tuple[str, ...]:

@@ -137,7 +137,7 @@ class RealtimePath:
     def _maintain_before_end(self, maintenance: TableMaintenance) -> None:
         """Maintain the table before the path ends. A failure is only logged: all batches are published."""
         try:
-            maintenance.run(lambda: self.lake.stamp(self.view), idle=True)
+            maintenance.end(lambda: self.lake.stamp(self.view))
         except _ERRORS as error:
             logger.warning("%s", self._reported(error, "Maintaining the real-time table of view"))
 

@@ -15,10 +15,12 @@ from itertools import accumulate
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from lake.core.kinds import LEASE_FOLDER
 from lake.core.stamp import Stamp
 from lake.delta.actions import FileAction
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
+from lake.delta.sidecar import Folder
 from lake.delta.transaction import Transaction
 from lake.spark.session import settings, vacuuming
 from lake.views.table import app_id
@@ -30,6 +32,8 @@ _FULL_EVERY = 16
 _MANY_COMMITS = 50
 """Commits since the last checkpoint. Delta itself writes one after 500 (views/table.py), which delays a batch."""
 _CLEANED_EVERY, _CLEANED_AT_LATEST = 3_600.0, 21_600.0
+_CLEANED = "cleaned"
+"""A file beside the leases, written when old files were last removed: paths that end soon, one after the other, remove them too."""
 _SMALL_BYTES, _BATCH_BYTES = 32 << 20, 4 << 20
 """A file up to this size is compacted by a full compaction, by the others."""
 _TARGET_BYTES = 128 << 20
@@ -72,10 +76,27 @@ class TableMaintenance:
             self._compact(head, stamp)
             return
         if stamp.number > number:
-            # without commits of VACUUM, which could follow a batch of another process
-            with settings(self.spark, {"spark.databricks.delta.vacuum.logging.enabled": "false"}), vacuuming(self.spark):
-                DeltaTable.forPath(self.spark, self.log.path).vacuum()
+            self._remove_old_files()
         self.cleaned = self.clock(), stamp.number
+
+    def end(self, published: Callable[[], Stamp | None]) -> None:
+        """The same before the path ends, however short it was: old files are removed if no path did so within the last hour."""
+        self.run(published, idle=True)
+        last = self._folder.written(_CLEANED)
+        if not last:
+            self._folder.create(_CLEANED, "")  # the table is new: nothing in it is old
+        elif time.time() - last > _CLEANED_EVERY:
+            self._remove_old_files()
+
+    @property
+    def _folder(self) -> Folder:
+        return Folder(self.spark, f"{self.log.path}/{LEASE_FOLDER}")
+
+    def _remove_old_files(self) -> None:
+        # without commits of VACUUM, which could follow a batch of another process
+        with settings(self.spark, {"spark.databricks.delta.vacuum.logging.enabled": "false"}), vacuuming(self.spark):
+            DeltaTable.forPath(self.spark, self.log.path).vacuum()
+        self._folder.replace(_CLEANED, "")
 
     def _compact(self, head: Pinned, stamp: Stamp) -> None:
         """Compact small files into one."""

@@ -142,12 +142,12 @@ class Computation:
         changed = self.reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
         return self.edits_of(changed.frame) if changed else None
 
-    def checked(self, rows: DataFrame, persist: bool) -> DataFrame:
-        """All rows of the view, after the gate has seen them. `persist`: compute them now. Raises KeyViolationError for a declared key of
-        the view."""
-        if self.gate is not None or persist or self.definition.key_given:
+    def checked(self, rows: DataFrame, persist: bool, doubled: bool) -> DataFrame:
+        """All rows of the view, after the gate has seen them. `persist`: compute them now; `doubled`: a key may have several of them.
+        Raises KeyViolationError where it has."""
+        if self.gate is not None or persist or doubled:
             rows = self.reading.frames.keep_rows(rows).frame
-        if self.definition.key_given:
+        if doubled:
             refuse_doubled_keys(self.definition, rows)
         if self.gate is not None:
             self.gate(Candidate(self.definition.view, self.stamp, visible(rows), visible(rows)))

@@ -220,7 +220,7 @@ def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> 
         remedy = "Correct the data or the query, or declare columns that are unique (or no key) for the view."
     elif definition.depends_on_keys:
         source = f"derived from the declared primary keys of {', '.join(definition.sources)}"
-        remedy = "Correct the data, or declare the primary key that is unique (or none) under `tables:`."
+        remedy = "Correct the data, or declare the primary key that is unique and not NULL (or none) under `tables:`."
     else:
         source = "derived from its query alone"
         remedy = f'No data should break it: please report this. "lakejoin rebuild {definition.view}" recomputes the view.'

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lake.config.models import HIDDEN_PREFIX
@@ -31,3 +33,12 @@ def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mappin
                 [row.asDict() for row in broken.take(SAMPLES)],
                 f"Correct the data, or change `tables.{table}.primary_key` in the configuration.",
             )
+
+
+def of_nulls(definition: Definition, sources: Sources, primary_keys: Mapping[str, Sequence[str]]) -> bool:
+    """Whether two rows of the view may have a key of nothing but NULLs: a full join takes declared primary keys for not NULL, and one has
+    such a row. Files whose statistics count no NULLs are not read."""
+    if definition.key is None or not definition.key.of_no_null:
+        return False
+    nulls = {table: reduce(Column.__and__, [F.col(quoted(c)).isNull() for c in key]) for table, key in primary_keys.items() if key}
+    return any(not sources.rows(table).where(null).isEmpty() for table, null in nulls.items())

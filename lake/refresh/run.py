@@ -27,7 +27,7 @@ from lake.refresh.compute import Computation, Gate
 from lake.refresh.decide import Decision, budget
 from lake.refresh.edits import Edits, in_names
 from lake.refresh.outcome import result_of
-from lake.refresh.primary_keys import refuse_broken
+from lake.refresh.primary_keys import of_nulls, refuse_broken
 from lake.refresh.publish import LostRaceError, Target
 from lake.relations.lookup_cache import LookupCache
 from lake.relations.reading import Reading
@@ -170,7 +170,9 @@ class Refresh:
     def _written(self, computation: Computation, decided: RefreshPlan, why: str) -> RefreshResult:
         """Write all rows, instead of the table's. `why`: that is done although the table has rows; empty for a new table."""
         target, definition, replaces = computation.target, self.definition, bool(why)
-        rows = computation.checked(in_names(definition, definition.unguarded.relation.snapshot(computation.reading)), persist=replaces)
+        doubled = definition.key_given or of_nulls(definition, computation.reading.sources, self.inputs.primary_keys)
+        whole = in_names(definition, definition.unguarded.relation.snapshot(computation.reading))
+        rows = computation.checked(whole, persist=replaces, doubled=doubled)
         deleted = target.log.head().rows().count() if replaces else 0
         if replaces:
             # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files

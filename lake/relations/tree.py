@@ -28,7 +28,7 @@ def build(node: Node, catalyst: Catalyst, guards: bool = True) -> Relation:
     """The relation of a node tree. Raises DefinitionError for a leaf that is neither a source nor a constant.
 
     `guards`: operators that depend on the order of rows only for rare values raise an error where these occur (catalyst/guards.py);
-    without them they count as order-dependent.
+    without them these count as order-dependent.
     """
     needed = _needed(node, catalyst)
     return _Builder(catalyst, needed, _together(node, needed), guards).relation(node)
@@ -41,7 +41,7 @@ class _Builder:
     def relation(self, node: Node, above: tuple[str, ...] = ()) -> Relation:
         """`above`: the kinds of the operators above that look up rows, "Inner" for an inner join."""
         node = replace(node, order_dependent=order_dependence(node, self.catalyst, self.guards))
-        node = guarded(node, self.catalyst) if self.guards else node
+        node = guarded(node, self.catalyst, raising=self.guards)
         if not node.children:
             return self._leaf(node, shared=len(above) > 1 and set(above) != {"Inner"})
         looking = (*above, *self._looking(node))

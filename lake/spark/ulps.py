@@ -11,14 +11,15 @@ from lake.spark.jvm.invoked import double_bits, float_bits
 
 
 def ulps_apart(a: Column, b: Column, data_type: T.DataType, most: int) -> Column:
-    """How many ulps two numbers are apart, NULL where that is more than allowed or where one of them is no number.
+    """How many ulps two numbers are apart, NULL where that is more than `most` or where one of them is no number. Where none is allowed,
+    nothing but the sign of zero may differ, which is no ulp then.
 
     A FLOAT is a sum of doubles that was rounded once more: one ulp is allowed, for each of its own is half a billion of a double's.
     """
     single = isinstance(data_type, T.FloatType)
     place_a, place_b = (_place(float_bits(v).cast("long") if single else double_bits(v), 31 if single else 63) for v in (a, b))
     apart = F.try_subtract(F.greatest(place_a, place_b), F.least(place_a, place_b))  # NULL where they are too far apart for a BIGINT
-    apart = F.when(apart == 0, 1).otherwise(apart)  # 0.0 and -0.0
+    apart = F.when(apart == 0, min(most, 1)).otherwise(apart)  # 0.0 and -0.0
     finite = ~F.isnan(a) & ~F.isnan(b) & (F.abs(a) != float("inf")) & (F.abs(b) != float("inf"))
     within = F.when(finite & (apart <= (min(most, 1) if single else most)), apart)
     return F.when(_same(a, b, data_type), F.lit(0)).otherwise(within)

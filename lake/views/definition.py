@@ -15,11 +15,11 @@ from pyspark.sql import types as T
 
 from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.catalyst.aggregate_split import stored
-from lake.catalyst.inspection import NOW, Inspection, inspected
-from lake.catalyst.keys import Carrying, Key, carrying, tie_free
+from lake.catalyst.inspection import NOW, TIME_OF_DAY, Inspection, inspected
+from lake.catalyst.keys import Carrying, Key, SourceKey, carrying, tie_free
 from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.null_extension import null_extended
-from lake.catalyst.rounding import rounded
+from lake.catalyst.rounding import of_either_zero, rounded
 from lake.catalyst.user_functions import user_functions
 from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
 from lake.config.view_sources import query_text
@@ -99,6 +99,12 @@ class Definition:
         return tuple(c.name for c in self.columns if c.attribute in found)
 
     @property
+    def of_either_zero(self) -> tuple[str, ...]:
+        """The query's columns that are made of maxima and minima of floating-point numbers: Spark's zero in them may be 0.0 or -0.0."""
+        found = of_either_zero(self.unguarded.relation.node, self.catalyst)
+        return tuple(c.name for c in self.columns if c.attribute in found)
+
+    @property
     def depends_on_keys(self) -> bool:
         """Whether the view is right only while declared primary keys hold: its key does, or a window's order leaves no ties by one."""
         declared = self.key is not None and self.key.declared
@@ -146,9 +152,10 @@ def _defined(
     primary_keys = {t: keys[t] for t in sources}
     _check_primary_keys(primary_keys, schemas)
     catalyst.mark_sessions(plan, optimised)
-    tree = tie_free(catalyst.tree(optimised), catalyst, primary_keys)
+    source_keys = {t: SourceKey(tuple(columns), t in config.views) for t, columns in primary_keys.items()}
+    tree = tie_free(catalyst.tree(optimised), catalyst, source_keys)
     given = _given_key(name, view, columns)
-    carried = carrying(stored(tree, catalyst), catalyst, {} if given else primary_keys)
+    carried = carrying(stored(tree, catalyst), catalyst, {} if given else source_keys)
     hidden = _hidden(carried, columns, catalyst.schema_of(carried.node.spine[0]))
     keyed = all(storable(column.data_type) for column in hidden)
     if not keyed:  # what tells its rows apart has no place in its table
@@ -182,7 +189,7 @@ def _unguarded(relation: Relation, node: Node, catalyst: Catalyst, scopes: tuple
 
 
 def _refuse_nondeterministic(name: str, found: Inspection, text: str) -> None:
-    named = sorted({*found.time_and_user, *_typed_moments(text)}) or found.random
+    named = sorted({*found.environment, *_typed_moments(text)}) or found.random
     if named or not found.deterministic:
         raise DefinitionError(
             f"The query of view {name!r} is not a function of its tables: it uses {', '.join(named) or 'a nondeterministic expression'}. "
@@ -191,8 +198,8 @@ def _refuse_nondeterministic(name: str, found: Inspection, text: str) -> None:
 
 
 def _typed_moments(text: str) -> set[str]:
-    """Literals such as DATE'today', of which the parser leaves only the day that it was."""
-    moment = rf"(\b(?:DATE|TIMESTAMP\w*)\s*'\s*(?:{'|'.join(NOW)})\b[^']*')"
+    """Literals such as DATE'today' and TIMESTAMP'12:30', of which the parser leaves only the day that it was."""
+    moment = rf"(\b(?:DATE|TIMESTAMP\w*)\s*'\s*(?:{'|'.join(NOW)})\b[^']*'|\bTIMESTAMP(?:_LTZ)?\s*'\s*{TIME_OF_DAY}[^']*')"
     passed = r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`"  # comments, texts and names
     return {found[1] for found in re.finditer(f"{moment}|{passed}", text, re.IGNORECASE | re.DOTALL) if found[1]}
 

@@ -22,6 +22,7 @@ from lake.core.redaction import Samples
 from lake.core.stamp import Stamp
 from lake.delta.identity import check_same
 from lake.delta.log import Log
+from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, pin_at
 from lake.errors import LakeError, TargetError
 from lake.relations.lookup_cache import LookupCache
@@ -241,12 +242,15 @@ class OpenViews:
         return current
 
     def frames_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
-        """What a view's rows were made of: each table at its version (one that a function is given, and does not read, as it is now).
+        """What a view's rows were made of: the rows of each table of `pins_of`."""
+        return {t: visible(pinned.rows()) for t, pinned in self.pins_of(spark, stamp).items()}
+
+    def pins_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, Pinned]:
+        """Each table that a view's rows were made of, at its version (one that a function is given, and does not read, as it is now).
 
         Raises ExpiredError, or SourceError where a table is another one now.
         """
         heads = {t: self.path.input(t).head(spark) for t in {*stamp.snapshot, *self.reads(stamp.view)}}
         for t, version in stamp.snapshot.versions.items():
             check_same(self.path.input(t), heads[t], version)
-        pins = {t: pin_at(head, t, stamp.snapshot[t]) if t in stamp.snapshot else head for t, head in heads.items()}
-        return {t: visible(pinned.rows()) for t, pinned in pins.items()}
+        return {t: pin_at(head, t, stamp.snapshot[t]) if t in stamp.snapshot else head for t, head in heads.items()}

@@ -62,10 +62,18 @@ class Function:
     name: str
     group: str
     examples: str
+    usage: str
 
     @property
     def aggregates(self) -> bool:
         return self.group in _AGGREGATES or self.name in _ELSEWHERE
+
+    @property
+    def without_arguments(self) -> str:
+        """A query that calls it without arguments, empty where it has none."""
+        if self.aggregates or not re.search(r"\b\w+\((\)|\[)", self.usage):
+            return ""
+        return f"SELECT * FROM {self.name}()" if self.group in ("generator_funcs", "table_funcs") else f"SELECT {self.name}() FROM range(1)"
 
 
 def functions(spark: SparkSession) -> list[Function]:
@@ -75,9 +83,9 @@ def functions(spark: SparkSession) -> list[Function]:
     for (name,) in spark.sql("SHOW SYSTEM FUNCTIONS").collect():
         try:
             info = catalog.lookupFunctionInfo(identifier(name))
-            found.append(Function(name, str(info.getGroup()), str(info.getExamples())))
+            found.append(Function(name, str(info.getGroup()), str(info.getExamples()), str(info.getUsage())))
         except SPARK_ERRORS:  # an operator
-            found.append(Function(name, "", ""))
+            found.append(Function(name, "", "", ""))
     return found
 
 

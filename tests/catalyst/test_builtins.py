@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lake.catalyst import DEFINITION_SETTINGS, Catalyst
 from lake.catalyst.determinism import order_dependence
+from lake.catalyst.guards import guarded
 from lake.catalyst.inspection import inspected
+from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import own_session, settings
 from tests.catalyst.builtins import Function, aggregate_calls, arranged, differing, example_calls, functions, selected, simple_calls
 
@@ -40,6 +43,8 @@ UNCALLED = _names(
     tuple_union_agg_integer"""
 )
 """Aggregates that are not called: of sketches, which are named by what they begin with, and those that stand in special places."""
+CONSTANTS = _names("e pi")
+"""Functions of a row that Spark accepts without arguments, and that always have the same value."""
 NO_CALL = _names(
     """!= <> || case collations from_avro from_protobuf inline inline_outer json_tuple make_interval make_time make_ym_interval overlay
     posexplode posexplode_outer python_worker_logs raise_error range schema_of_avro session_window sql_keywords stack table_changes
@@ -87,8 +92,9 @@ def test_aggregates_that_differ_with_the_order_of_rows_are_known(
 
 
 def _dependent(frame: DataFrame, catalyst: Catalyst) -> bool:
+    """Whether it is known to depend on the order of rows, or is replaced by what does not."""
     tree = catalyst.tree(catalyst.optimised(frame))
-    return any(order_dependence(node, catalyst, guarded=False) for node in tree.walk())
+    return any(order_dependence(node, catalyst, guarded=False) or guarded(node, catalyst, False) is not node for node in tree.walk())
 
 
 def test_functions_of_a_row_that_differ_from_run_to_run_are_refused(
@@ -109,6 +115,17 @@ def test_functions_of_a_row_that_differ_from_run_to_run_are_refused(
     assert {function.name for function in left if not ran_too & set(others[function.name])} <= NO_CALL
 
 
+def test_functions_without_arguments_are_constants_or_refused(session: SparkSession, builtins: list[Function]) -> None:
+    """What has a value of its own reads the time, the user, the session, or Spark itself. It is found before the optimiser folds it."""
+    catalyst, accepted, called = Catalyst(session), set(), {f.name: f.without_arguments for f in builtins if f.without_arguments}
+    for name, text in called.items():
+        with suppress(*SPARK_ERRORS):  # other functions are named in its description
+            if not _refused(session.sql(text), catalyst):
+                accepted.add(name)
+    assert accepted == CONSTANTS
+    assert {"version", "current_path", "sql_keywords", "input_file_name"} <= set(called)
+
+
 def _refused(frame: DataFrame, catalyst: Catalyst) -> bool:
     seen = inspected(catalyst.analysed(frame), catalyst)
-    return bool(seen.time_and_user or seen.random or not seen.deterministic)
+    return bool(seen.environment or seen.random or not seen.deterministic)

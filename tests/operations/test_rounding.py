@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -148,3 +150,21 @@ def test_explain_names_the_columns_that_are_rounded(spark: SparkSession, tmp_pat
     found = {query: set(lake.open.explain(f"v{i}").rounded) for i, query in enumerate(QUERIES)}
     assert found == QUERIES
     assert "but for rounding (sums of floating-point numbers): s" in str(lake.open.explain("v0"))
+
+
+def test_the_sign_of_a_zero_may_differ_only_where_a_maximum_may_have_either(spark: SparkSession, tmp_path: Path) -> None:
+    """Group 1 has zeros of both signs, 2 and 3 have one, 4 has both and a greater number. `plain` is no maximum."""
+    lake = TestLake(spark, tmp_path)
+    zeros = "(1, 0D, 0D), (1, -0D, 1D), (2, -0D, 1D), (3, 0D, 1D), (4, 0D, 1D), (4, -0D, 1D), (4, 5D, 1D), (5, -1D, 0D)"
+    for name, order in (("forth", "id"), ("back", "id DESC")):  # Spark takes the first of equal ones
+        numbered = f"SELECT *, monotonically_increasing_id() AS id FROM VALUES {zeros} AS v(g, x, y)"
+        lake.table(name, f"SELECT g, x, y FROM ({numbered}) ORDER BY {order}")
+        lake.view(f"of_{name}", f"SELECT g, max(x) AS most, avg(y) AS mean, least(g * 0D, 0D) AS plain FROM {name} GROUP BY g")
+        lake.refresh(f"of_{name}")
+        assert lake.open.verify(f"of_{name}").exact, name
+    truths = [dict(row[:2] for row in lake.truth(f"of_{name}")) for name in ("forth", "back")]
+    assert truths[0] != truths[1], "Spark's own answers do not differ: nothing is tested"
+    for name in ("of_forth", "of_back"):
+        with lake.as_if_published(name):
+            lake.sql(f"UPDATE {{{name}}} SET most = -most WHERE g IN (2, 3)", f"UPDATE {{{name}}} SET plain = -plain WHERE g = 5")
+        assert len(lake.open.verify(name)) == 6, "not only what may have either zero was allowed"

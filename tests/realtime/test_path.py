@@ -17,8 +17,10 @@ from pyspark.errors import NumberFormatException
 
 import lake.realtime.table_maintenance as maintenance
 from lake import Lakehouse
+from lake.core.kinds import LEASE_FOLDER
 from lake.core.stamp import Stamp
 from lake.delta.actions import FileAction
+from lake.delta.sidecar import Folder
 from lake.errors import DefinitionError, TargetError
 from lake.realtime.run import RealtimePath
 from lake.relations import lookup_cache
@@ -401,6 +403,25 @@ def test_old_files_are_removed_at_last_though_batches_wait(lake: TestLake, monke
         kept.run(published, idle=idle)
     assert [round(at / 3_600, 1) for at in asked] == [2.1, 8.2, 10.0]
     assert_right(lake, eventual)
+
+
+def test_paths_that_end_soon_remove_old_files_once_an_hour(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    removed: list[str] = []
+    monkeypatch.setattr(maintenance.DeltaTable, "vacuum", lambda table: removed.append(table.detail().head()["location"]))
+    eventual = made(lake)
+    drained(eventual)
+    log = eventual.table_log("v")
+    assert log is not None
+    folder = Folder(lake.spark, f"{log.path}/{LEASE_FOLDER}")
+    marker = Path(folder.path.removeprefix("file:")) / "cleaned"
+    assert not removed, "the table is new"
+    for hours, times in ((0.5, 0), (1.5, 1), (0.5, 1), (1.5, 2)):
+        now = time.time() - hours * 3_600
+        os.utime(marker, (now, now))
+        drained(eventual)
+        assert len(removed) == times, hours
+        assert (time.time() - folder.written("cleaned") < 1_800) == (hours > 1), "the time of the removal is not stored"
+    assert lake.open.on("eventual").verify("v").exact
 
 
 def test_a_checkpoint_of_the_log_is_written_when_no_batch_waits(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,8 @@ _REFUSED = """
 | `rand()`, `uuid()`, `shuffle()`, `TABLESAMPLE` | The result is not a function of the tables. | Store the value in a table. |
 | `current_date`, `now()`, `current_timestamp`, `DATE'today'` | The result changes without a change of a table. | Compare with \
 the time when you read the view, or put the date into a table. |
-| `current_user()`, `current_timezone()`, session variables | The result depends on who asks. | The same. |
+| `current_user()`, `current_timezone()`, `version()`, session variables | The result depends on who asks, and where. | The same. |
+| `TIMESTAMP'12:30'`, `CAST('12:30' AS TIMESTAMP)` | A time without a date is a time of the current day. | Write the date, too. |
 | A table that is not declared in lakejoin.yml, a path in the query | Lakejoin cannot know its version. | Declare it under `tables:`. |
 | Several statements, `INSERT`, `CREATE` | A view is one SELECT. | One view for each SELECT. |
 | `count()`, `collect()`, `show()` in a Python function | The function runs on empty tables when the view is defined. | Build a \

@@ -37,7 +37,13 @@ REFUSED = {
     "SELECT id, CAST(concat('to', 'day') AS date) AS d FROM a": r"uses CAST\('today' AS date\)",
     "SELECT id FROM a WHERE CAST(s AS DATE) > date 'Yesterday'": r"uses date 'Yesterday'",
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r": r"has a recursive CTE",
+    "SELECT id, TIMESTAMP'12:30' AS t FROM a": r"uses TIMESTAMP'12:30'",
+    "SELECT id FROM a WHERE CAST(s AS TIMESTAMP) < 'T9:05:00'": r"uses CAST\('T9:05:00' AS timestamp\)",
     "SELECT id, current_user() AS u FROM a": r"uses current_user",
+    "SELECT id, version() AS v FROM a": r"uses version",
+    "SELECT id FROM a WHERE length(version()) > 100": r"uses version",
+    "SELECT a.id, k.keyword FROM a JOIN sql_keywords() k ON a.s = k.keyword": r"uses sql_keywords",
+    "SELECT id FROM a WHERE s IN (SELECT name FROM collations())": r"uses collations",
     "SELECT * FROM a TABLESAMPLE (50 PERCENT)": r"TABLESAMPLE",
     "SELECT id, id FROM a": r"two columns named 'id'",
     "SELECT id, s AS ID FROM a": r"two columns named 'ID'",
@@ -55,6 +61,12 @@ REFUSED = {
 }
 
 
+ACCEPTED = [
+    "SELECT id FROM a WHERE to_timestamp('12:30', 'HH:mm') < to_timestamp(s)",
+    "SELECT id, CAST(right('on 2026-01-01', 10) AS DATE) AS d, CAST('12:30' AS STRING) AS t FROM a -- TIMESTAMP'12:30'",
+]
+
+
 @pytest.fixture
 def simple(lake: TestLake) -> TestLake:
     lake.table("a", A)
@@ -67,6 +79,13 @@ def test_a_query_that_cannot_be_maintained_is_refused_with_the_reason(simple: Te
     with pytest.raises(DefinitionError, match=f"(?s){REFUSED[query]}"):
         simple.refresh("v")
     assert not (simple.folder / "views" / "v").exists()
+
+
+@pytest.mark.parametrize("query", ACCEPTED)
+def test_constants_that_only_look_like_the_current_time_are_accepted(simple: TestLake, query: str) -> None:
+    simple.view("v", query)
+    with simple.open.opened("v") as state:
+        assert simple.open.prepare("v", state)[0].columns
 
 
 def test_a_missing_table_and_a_folder_that_is_none(lake: TestLake) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lake.errors import ConfigError, DefinitionChangedError, KeyViolationError, TargetError
-from tests.lakes import TestLake
+from tests.lakes import TestLake, multiset
 
 DERIVED = {
     "SELECT t.ca_id AS account_id, v FROM t": ("account_id",),
@@ -135,3 +135,46 @@ def test_a_key_that_is_declared_later_is_checked_by_the_rebuild(keys: TestLake) 
     keys.sql("UPDATE {t} SET v = 99 WHERE ca_id = 1")
     assert keys.refresh("v").mode == "incremental"
     keys.assert_exact("v")
+
+
+def test_primary_keys_that_are_null_may_meet_in_a_full_join_only_one_at_a_time(keys: TestLake) -> None:
+    keys.view("v", "SELECT t.ca_id AS a, u.id AS b, t.v, u.v AS w FROM t FULL JOIN u ON t.ca_id = u.id")
+    keys.refresh("v")
+    for changes in (
+        ["INSERT INTO {t} VALUES (NULL, 5)"],
+        ["UPDATE {t} SET ca_id = 4 WHERE ca_id IS NULL", "INSERT INTO {u} VALUES (NULL, 7)"],
+        ["UPDATE {u} SET v = 8 WHERE id IS NULL"],
+        ["DELETE FROM {u} WHERE id IS NULL", "INSERT INTO {t} VALUES (NULL, 9)"],
+    ):
+        keys.sql(*changes)
+        assert keys.refresh("v").mode == "incremental"
+        keys.assert_exact("v")
+    keys.sql("INSERT INTO {u} VALUES (NULL, 1)")
+    keys.view("w", keys.views["v"]["query"])
+    for doubled in (keys.open.refresh, keys.open.rebuild):
+        for view in ("v", "w"):
+            with pytest.raises(KeyViolationError, match=r"\(a, b\) of view '[vw]'.*t, u.*{'a': None, 'b': None}.* not NULL"):
+                doubled(view)
+    keys.sql("DELETE FROM {t} WHERE ca_id IS NULL")
+    for view in ("v", "w"):
+        keys.refresh(view)
+        keys.assert_exact(view)
+
+
+def test_a_full_join_of_views_with_groups_of_nulls_is_exact(keys: TestLake) -> None:
+    """NULL is a group like another one: two rows without a match have nothing but NULLs in both keys."""
+    keys.sql("INSERT INTO {t} VALUES (NULL, 5), (NULL, 6)", "INSERT INTO {u} VALUES (NULL, 7)")
+    for table, column in (("t", "ca_id"), ("u", "id")):
+        keys.view(f"of_{table}", f"SELECT {column} % 3 AS g, sum(v) AS s FROM {table} GROUP BY {column} % 3")
+    keys.view("v", "SELECT of_t.g, of_u.g AS h, of_t.s, of_u.s AS z FROM of_t FULL JOIN of_u ON of_t.g = of_u.g")
+    whole = "(SELECT {0} % 3 AS g, sum(v) AS s FROM {1} GROUP BY {0} % 3) {1}"
+    truth = f"SELECT t.g, u.g AS h, t.s, u.s AS z FROM {whole.format('ca_id', 't')} FULL JOIN {whole.format('id', 'u')} ON t.g = u.g"
+    update, delete = "UPDATE {u} SET v = 8 WHERE id IS NULL", "DELETE FROM {t} WHERE ca_id IS NULL"
+    for changes in ([], [update, "DELETE FROM {t} WHERE ca_id = 2"], [delete]):
+        keys.sql(*changes)
+        for view in ("of_t", "of_u", "v"):
+            keys.refresh(view)
+        keys.views["truth"] = {"query": truth}
+        assert multiset(keys.open.read("v")) == keys.truth("truth")
+        assert keys.open.verify("v").exact
+        del keys.views["truth"]
