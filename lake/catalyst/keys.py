@@ -181,7 +181,7 @@ def _joined(node: Node, children: Sequence[Node], keys: Sequence[Key | None], ca
     nothing but NULLs: one of either side, neither of which has a match."""
     left, right = keys
     kind = catalyst.join_type(node)
-    if kind in ("LeftSemi", "LeftAnti", "ExistenceJoin"):
+    if kind in ("LeftSemi", "LeftAnti", "ExistenceJoin", "LeftSingle"):
         return left
     if left is None or right is None:
         return None

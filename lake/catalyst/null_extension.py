@@ -16,7 +16,7 @@ def null_extended(node: Node, catalyst: Catalyst) -> tuple[frozenset[int], ...]:
     """
     below = [group for child in node.children for group in null_extended(child, catalyst)]
     if node.kind == "Join":
-        empty = {"LeftOuter": (1,), "RightOuter": (0,), "FullOuter": (0, 1)}.get(catalyst.join_type(node), ())
+        empty = {"LeftOuter": (1,), "LeftSingle": (1,), "RightOuter": (0,), "FullOuter": (0, 1)}.get(catalyst.join_type(node), ())
         below += [frozenset(a.id for a in node.children[side].output) for side in empty]
     carried = {a.id: {a.id} for a in node.output}
     if node.kind == "Project":

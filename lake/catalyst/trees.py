@@ -161,7 +161,8 @@ class Trees(Expressions):
         return self.expressions(node.plan.partitionSpec())
 
     def join_type(self, node: Node) -> str:
-        """Inner, Cross, LeftOuter, RightOuter, FullOuter, LeftSemi, LeftAnti or ExistenceJoin."""
+        """Inner, Cross, LeftOuter, RightOuter, FullOuter, LeftSemi, LeftAnti, ExistenceJoin, or LeftSingle: a left join with one match at
+        the most, of a correlated subquery."""
         return str(node.plan.joinType().toString()).split("(")[0]
 
     def equi_keys(self, node: Node) -> list[tuple[Expression, Expression, bool]]:

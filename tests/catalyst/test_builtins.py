@@ -43,7 +43,7 @@ UNCALLED = _names(
     tuple_union_agg_integer"""
 )
 """Aggregates that are not called: of sketches, which are named by what they begin with, and those that stand in special places."""
-CONSTANTS = _names("e pi")
+CONSTANTS = _names("e make_dt_interval make_interval make_ym_interval pi")
 """Functions of a row that Spark accepts without arguments, and that always have the same value."""
 NO_CALL = _names(
     """!= <> || case collations from_avro from_protobuf inline inline_outer json_tuple make_interval make_time make_ym_interval overlay

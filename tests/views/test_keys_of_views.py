@@ -19,6 +19,7 @@ DERIVED = {
         "__lakejoin_key_1",
     ),
     "SELECT t.v FROM t LEFT JOIN u ON t.ca_id = u.id": ("__lakejoin_key_0",),
+    "SELECT t.v, (SELECT u.id FROM u WHERE u.v = t.ca_id) AS i FROM t": ("__lakejoin_key_0",),
 }
 
 
