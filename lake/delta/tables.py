@@ -59,7 +59,8 @@ class Table:
             log = Log(spark, self.path, self.name)
             exists = log.exists
         except CALL_ERRORS as error:
-            raise SourceError(f"{self} can't be opened: {reason(error)}. Check `tables.{self.label}` in the configuration.") from error
+            check = failures.advice(error, f"Check `tables.{self.label}` in the configuration.")
+            raise SourceError(f"{self} can't be opened: {reason(error)}. {check}") from error
         if not exists:
             raise SourceError(
                 f"{self} is not a Delta table: there is no transaction log. Check `tables.{self.label}` in the configuration, "

@@ -25,6 +25,7 @@ from lake.errors import (
     LakeError,
     QueryError,
 )
+from lake.spark.preflight import jar_of
 
 CALL_ERRORS = (PySparkException, Py4JJavaError)
 """What a call of Spark or Delta Lake raises if it fails inside the JVM: Java exceptions, whether PySpark converts them or not."""
@@ -39,10 +40,16 @@ _WRAPPERS = ("TASK_WRITE_FAILED", "FAILED_READ_FILE", "FAILED_EXECUTE_UDF", "INT
 _TASK = re.compile(r"most recent failure: Lost task [^\n]*?\(TID \d+\) \([^)\n]*\): (?P<cause>.*)", re.DOTALL)
 _JAVA_CLASS = re.compile(r"^(?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?:: |$)")
 _PYTHON_ERROR = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Warning|Exit|Interrupt)): (.*)$")
+_NO_FILE_SYSTEM = re.compile(r'No (?:Abstract)?FileSystem (?:for scheme:? "?|configured for scheme: )([\w+.-]+)')
 _MISSING_CLASS = re.compile(r"(?:NoClassDefFoundError|ClassNotFoundException)(?:: (?:Class )?([\w./$]+))?|Class ([\w.$]+) not found")
 _PYTHON = "a Python function"
 _LONGEST = 300
 _DEEPEST = 20
+_JAR = "a jar is missing"
+_ADD_JAR = (
+    "Add it to `spark.jars`, or its coordinates to `spark.jars.packages`, under `spark:`; the guide on clusters has those for S3. "
+    '"lakejoin doctor" then tries every table.'
+)
 _JVM_ENDED = "the JVM of Spark ended or is not reachable"
 _REMEDIES = (
     (_JVM_ENDED, "Start again in a new process; if it was killed for its memory, set `spark.driver.memory` under `spark:`."),
@@ -50,7 +57,7 @@ _REMEDIES = (
     ("read-only", "Write to a place that is not read-only, or remount it. Then run it again."),
     ("permission denied", "Give the user that runs Lakejoin the permission to read and write there. Then run it again."),
     ("access denied", "Give the user that runs Lakejoin the permission to read and write there. Then run it again."),
-    ("a jar is missing", 'Add the jar to `spark.jars` under `spark:`. "lakejoin doctor" checks which are needed.'),
+    (_JAR, _ADD_JAR),
     ("out of memory", "Set a larger `spark.driver.memory` (or `spark.executor.memory`) under `spark:`. Then run it again."),
 )
 _AGAIN = 'Run it again; "lakejoin --debug" shows the stack trace.'
@@ -115,6 +122,16 @@ def as_lake_error(error: Exception, doing: str, shown: Samples = Samples("keys")
     return EngineError(f"{failed} {remedy}")
 
 
+def lacks_a_jar(error: BaseException) -> bool:
+    """Whether the failure is that of a class that was not found, which says nothing about the table or the query of the call."""
+    return _JAR in root_cause(error)
+
+
+def advice(error: BaseException, otherwise: str) -> str:
+    """What to do about a table that can't be opened: add the jar, if one is missing."""
+    return _ADD_JAR if lacks_a_jar(error) else otherwise
+
+
 @contextmanager
 def reported(doing: str, shown: Callable[[], Samples] = lambda: Samples("keys")) -> Iterator[None]:
     """Raise the failures of Spark within as LakeErrors. `shown` is asked only after a failure."""
@@ -156,9 +173,12 @@ def _java(error: BaseException) -> Any:
 
 def _java_text(name: str, message: str) -> str:
     missing = _MISSING_CLASS.search(f"{name}: {message}")
-    if missing:
-        found = missing[1] or missing[2]
-        return f"class {found.replace('/', '.') if found else message} was not found: a jar is missing"
+    if missing and not message.startswith("Could not initialize"):
+        found = (missing[1] or missing[2] or message).replace("/", ".")
+        return f"class {found} was not found: {_JAR}{jar_of(found)}"
+    unknown = _NO_FILE_SYSTEM.search(message)
+    if unknown:
+        return f"Hadoop knows no file system for {unknown[1]}: {_JAR}{jar_of(unknown[1])}"
     if name.endswith("OutOfMemoryError"):
         return f"the JVM ran out of memory ({message})"
     if name.endswith(("AccessDeniedException", "AccessControlException")) and "denied" not in message.lower():

@@ -12,6 +12,19 @@ from pathlib import Path
 
 PYTHON = (3, 11)
 JAVA = 17
+_JARS = (
+    ("org.apache.hadoop.fs.s3a", "org.apache.hadoop:hadoop-aws:HADOOP"),
+    ("s3", "org.apache.hadoop:hadoop-aws:HADOOP, whose scheme is s3a"),
+    ("software.amazon.awssdk", "software.amazon.awssdk:bundle, in the version that hadoop-aws:HADOOP names"),
+    ("software.amazon.s3.analyticsaccelerator", "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3"),
+    ("org.apache.hadoop.fs.azurebfs", "org.apache.hadoop:hadoop-azure:HADOOP"),
+    ("abfs", "org.apache.hadoop:hadoop-azure:HADOOP"),
+    ("com.google.cloud.hadoop", "the Cloud Storage connector, com.google.cloud.bigdataoss:gcs-connector"),
+    ("gs", "the Cloud Storage connector, com.google.cloud.bigdataoss:gcs-connector"),
+    ("org.apache.spark.sql.delta", "Delta's, io.delta:delta-spark_4.2_2.13"),
+    ("io.delta", "Delta's, io.delta:delta-spark_4.2_2.13"),
+)
+"""How the name of a class, or the scheme of a URI, begins, and the jar that has it."""
 AT_START = {"spark.buffer.pageSize": "4m"}
 """Settings that Spark reads only when its JVM starts. With pages of the default size, each broadcast table takes 64 MB of the driver's
 memory, however small it is, until it is garbage-collected."""
@@ -85,6 +98,21 @@ def class_path(resolved: "list[str]", spark: "Path") -> "list[str]":
 def artifact(jar: str) -> str:
     """A jar's name without its version."""
     return re.sub(r"-\d[\w.+-]*\.jar$", "", jar)
+
+
+def jar_of(missing: str) -> str:
+    """The jar of a class that was not found, or of the file system of a scheme, as words in brackets; empty if it is none of these."""
+    found = next((jar for start, jar in _JARS if missing.startswith(start)), None)
+    return " (%s)" % found.replace("HADOOP", _hadoop()) if found else ""
+
+
+def _hadoop() -> str:
+    """The version of Spark's Hadoop, which jars of Hadoop must have."""
+    try:
+        jar = next(spark_home().joinpath("jars").glob("hadoop-client-api-*.jar"))
+    except (StopIteration, AttributeError):  # a Spark without Hadoop, or none
+        return "VERSION of Spark's Hadoop"
+    return jar.stem.replace("hadoop-client-api-", "")
 
 
 def class_archive() -> "Path":

@@ -26,7 +26,7 @@ from lake.delta.pinned import Pinned
 from lake.delta.statistics import HAVE_STATISTICS, STATISTICS_COLUMNS, statistics_columns
 from lake.delta.tables import Table, reason
 from lake.errors import ConfigError, TargetError
-from lake.spark.failures import SPARK_ERRORS
+from lake.spark.failures import SPARK_ERRORS, advice, lacks_a_jar
 from lake.spark.types import nullable
 from lake.spark.zset import WEIGHT
 from lake.views.definition import Definition
@@ -75,9 +75,9 @@ def open_log(spark: SparkSession, table: Table) -> Log | None:
         log = Log(spark, table.path, table.name)
         return log if log.exists else None
     except SPARK_ERRORS as error:
-        if "NOT_FOUND" in str(error) or "not found" in str(error).lower():
+        if not lacks_a_jar(error) and ("NOT_FOUND" in str(error) or "not found" in str(error).lower()):
             return None
-        raise TargetError(f"The table of view {table} can't be opened: {reason(error)}.") from error
+        raise TargetError(f"The table of view {table} can't be opened: {reason(error)}. {advice(error, '')}".rstrip()) from error
 
 
 @phase("read logs")

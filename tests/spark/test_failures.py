@@ -44,10 +44,13 @@ def of_java(spark: SparkSession, error: object) -> Exception:
         (
             "java.lang.ClassNotFoundException",
             "org.apache.hadoop.fs.s3a.S3AFileSystem",
-            "S3AFileSystem was not found",
+            "S3AFileSystem was not found: a jar is missing (org.apache.hadoop:hadoop-aws:3.",
             "doctor",
         ),
-        ("java.lang.NoClassDefFoundError", "software/amazon/awssdk/Core", "software.amazon.awssdk.Core was not found", "doctor"),
+        ("java.lang.NoClassDefFoundError", "software/amazon/awssdk/Core", "software.amazon.awssdk.Core was not found", "awssdk:bundle"),
+        ("java.lang.NoClassDefFoundError", "software/amazon/s3/analyticsaccelerator/X", "X was not found", "analyticsaccelerator-s3)"),
+        ("java.lang.NoClassDefFoundError", "Could not initialize class a.B", "Could not initialize class a.B", "--debug"),
+        ("java.io.IOException", 'No FileSystem for scheme "s3"', "Hadoop knows no file system for s3", "whose scheme is s3a"),
         ("java.lang.OutOfMemoryError", "Java heap space", "the JVM ran out of memory (Java heap space)", "driver.memory"),
     ],
 )
