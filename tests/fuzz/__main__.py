@@ -49,6 +49,10 @@ EXPECTED = [
     "window_row_number",
     "top_n",
     "correlated_scalar",
+    "correlated_single",
+    "lateral|left_lateral",
+    "pivot",
+    "window_range",
     "explode",
     "grouping_sets",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -61,7 +62,11 @@ class History:
             case "string":
                 return self.draw.choice(["x", "y", "z", "xy", "", "1", "2"])
             case "double":
-                return self.draw.choice([0.5, 0.0, 2.0, 1.25])
+                return self.draw.choice([0.5, 0.0, 2.0, 1.25, float("nan")])
+            case "date":
+                return date(2026, 1, self.draw.choice([1, 1, 2, 3, 31]))
+            case "struct<i:int,s:string>":
+                return {"i": self._value("int"), "s": self._value("string")}
             case "array<int>":
                 return [self._value("int") for _ in range(self.draw.randint(0, 2))]
             case _:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+
+from tests.fuzz.shapes import lateral, pivot, range_frame, single
 
 SCHEMAS = {
     "a": {"id": "int", "s": "string", "v": "int", "d": "decimal(8,2)"},
-    "b": {"id": "bigint", "w": "int", "s": "string"},
-    "c": {"k": "string", "x": "double", "v": "int", "l": "array<int>"},
+    "b": {"id": "bigint", "w": "int", "s": "string", "t": "date"},
+    "c": {"k": "string", "x": "double", "v": "int", "l": "array<int>", "g": "struct<i:int,s:string>"},
 }
 NUMBERS = ("int", "bigint", "decimal(8,2)", "double")
-KEYS = ("int", "bigint", "string")
+KEYS = ("int", "bigint", "string", "date", "struct<i:int,s:string>")
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Generator:
             (1, self._explode),
             (1, self._grouping_sets),
             (1, self._rare),
+            *((1, partial(shape, self)) for shape in (lateral, single, pivot, range_frame)),
         ]
         weights, functions = zip(*makers, strict=True)
         while True:
@@ -72,13 +76,13 @@ class Generator:
 
     def _table(self) -> Query:
         name = self.draw.choice(list(SCHEMAS))
-        names = [(self._name(), column, kind) for column, kind in SCHEMAS[name].items()]
+        names = [(self.name(), column, kind) for column, kind in SCHEMAS[name].items()]
         listed = ", ".join(f"{column} AS {new}" for new, column, _ in names)
         return Query(f"SELECT {listed} FROM {name}", tuple((new, kind) for new, _, kind in names), (), (f"table {name}",))
 
     def _filter(self, depth: int) -> Query:
         q = self.query(depth)
-        return self._over("filter", q, f"SELECT * FROM ({q.sql}) WHERE {self._condition(q)}", q.columns)
+        return self.over("filter", q, f"SELECT * FROM ({q.sql}) WHERE {self._condition(q)}", q.columns)
 
     def _project(self, depth: int) -> Query:
         q = self.query(depth)
@@ -86,13 +90,13 @@ class Generator:
         items, columns = [n for n, _ in kept], list(kept)
         for _ in range(self.draw.randint(0, 2)):
             text, kind = self._expression(q)
-            items.append(f"{text} AS {(new := self._name())}")
+            items.append(f"{text} AS {(new := self.name())}")
             columns.append((new, kind))
-        return self._over("project", q, f"SELECT {', '.join(items)} FROM ({q.sql})", columns)
+        return self.over("project", q, f"SELECT {', '.join(items)} FROM ({q.sql})", columns)
 
     def _join(self, depth: int) -> Query | None:
         left, right = self.query(depth), self.query(self.draw.randint(0, depth))
-        pairs = self._pairs(left, right)
+        pairs = self.pairs(left, right)
         if not pairs:
             return None
         how = self.draw.choices(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"], [5, 3, 2, 2])[0]
@@ -100,11 +104,11 @@ class Generator:
         residual = self._residual(left, right) if self.draw.random() < 0.35 else []
         on = " AND ".join(equal + residual)
         operator = how.lower() + (" with residual" if residual else "")
-        return self._both(operator, left, right, f"SELECT * FROM ({left.sql}) {how} ({right.sql}) ON {on}", left.columns + right.columns)
+        return self.both(operator, left, right, f"SELECT * FROM ({left.sql}) {how} ({right.sql}) ON {on}", left.columns + right.columns)
 
     def _semi(self, depth: int) -> Query | None:
         left, right = self.query(depth), self.query(self.draw.randint(0, depth))
-        pairs = self._pairs(left, right)
+        pairs = self.pairs(left, right)
         if not pairs:
             return None
         a, b = pairs[0]
@@ -120,7 +124,7 @@ class Generator:
             "not in": f"SELECT * FROM ({left.sql}) WHERE {a} NOT IN (SELECT {b} FROM ({right.sql}) WHERE {b} IS NOT NULL)",
             "exists or": f"SELECT * FROM ({left.sql}) WHERE {a} IS NULL OR EXISTS ({inner})",
         }[kind]
-        return self._both(kind, left, right, sql, left.columns)
+        return self.both(kind, left, right, sql, left.columns)
 
     def _aggregate(self, depth: int) -> Query:
         q = self.query(depth)
@@ -129,24 +133,24 @@ class Generator:
         columns: list[tuple[str, str]] = []
         for name, kind in groups:
             if self.draw.random() < 0.85:
-                items.append(f"{name} AS {(new := self._name())}")
+                items.append(f"{name} AS {(new := self.name())}")
                 columns.append((new, kind))
         for _ in range(self.draw.randint(1, 3)):
             text, kind = self._aggregated(q)
-            items.append(f"{text} AS {(new := self._name())}")
+            items.append(f"{text} AS {(new := self.name())}")
             columns.append((new, kind))
         having = " HAVING count(*) > 1" if self.draw.random() < 0.2 else ""
         grouped = ", ".join(n for n, _ in groups)
-        return self._over("aggregate", q, f"SELECT {', '.join(items)} FROM ({q.sql}) GROUP BY {grouped}{having}", columns)
+        return self.over("aggregate", q, f"SELECT {', '.join(items)} FROM ({q.sql}) GROUP BY {grouped}{having}", columns)
 
     def _distinct(self, depth: int) -> Query:
         q = self.query(depth)
         kept = self.draw.sample(q.columns, self.draw.randint(1, min(3, len(q.columns))))
-        return self._over("distinct", q, f"SELECT DISTINCT {', '.join(n for n, _ in kept)} FROM ({q.sql})", kept)
+        return self.over("distinct", q, f"SELECT DISTINCT {', '.join(n for n, _ in kept)} FROM ({q.sql})", kept)
 
     def _set(self, depth: int) -> Query | None:
         left, right = self.query(depth), self.query(depth)
-        pairs = self._pairs(left, right, same=True)
+        pairs = self.pairs(left, right, same=True)
         if not pairs:
             return None
         how = self.draw.choice(["UNION ALL", "UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
@@ -154,12 +158,12 @@ class Generator:
         a, b = (", ".join(names) for names in zip(*chosen, strict=True))
         kinds = dict(left.columns)
         columns = [(x, kinds[x]) for x, _ in chosen]
-        return self._both(how.lower(), left, right, f"SELECT {a} FROM ({left.sql}) {how} SELECT {b} FROM ({right.sql})", columns)
+        return self.both(how.lower(), left, right, f"SELECT {a} FROM ({left.sql}) {how} SELECT {b} FROM ({right.sql})", columns)
 
     def _window(self, depth: int) -> Query:
         q = self.query(depth)
         by, _ = self.draw.choice(q.columns)
-        order = self._total_order(q)
+        order = self.total_order(q)
         function, result = self.draw.choice(
             [
                 ("rank()", "int"),
@@ -170,38 +174,38 @@ class Generator:
                 *[(f"{f}({n})", k if f == "max" else "bigint") for n, k in q.columns if k == "int" for f in ("sum", "max")][:2],
             ]
         )
-        sql = f"SELECT *, {function} OVER (PARTITION BY {by} ORDER BY {order}) AS {(new := self._name())} FROM ({q.sql})"
-        return self._over("window " + function.split("(")[0], q, sql, [*q.columns, (new, result)])
+        sql = f"SELECT *, {function} OVER (PARTITION BY {by} ORDER BY {order}) AS {(new := self.name())} FROM ({q.sql})"
+        return self.over("window " + function.split("(")[0], q, sql, [*q.columns, (new, result)])
 
     def _top(self, depth: int) -> Query:
         q = self.query(depth)
         by, _ = self.draw.choice(q.columns)
-        new, n = self._name(), self.draw.randint(1, 2)
+        new, n = self.name(), self.draw.randint(1, 2)
         function = self.draw.choice(["row_number", "rank"])
-        inner = f"SELECT *, {function}() OVER (PARTITION BY {by} ORDER BY {self._total_order(q)}) AS {new} FROM ({q.sql})"
-        return self._over("top n", q, f"SELECT * FROM ({inner}) WHERE {new} <= {n}", [*q.columns, (new, "int")])
+        inner = f"SELECT *, {function}() OVER (PARTITION BY {by} ORDER BY {self.total_order(q)}) AS {new} FROM ({q.sql})"
+        return self.over("top n", q, f"SELECT * FROM ({inner}) WHERE {new} <= {n}", [*q.columns, (new, "int")])
 
     def _scalar(self, depth: int) -> Query | None:
         left, right = self.query(depth), self.query(0)
-        pairs = self._pairs(left, right)
+        pairs = self.pairs(left, right)
         values = right.of("int", "bigint")
         if not pairs or not values:
             return None
         (a, b), value = pairs[0], self.draw.choice(values)
         f = self.draw.choice(["max", "min", "count", "sum"])
         inner = f"SELECT {f}({value}) FROM ({right.sql}) WHERE {b} = {a}"
-        sql = f"SELECT *, ({inner}) AS {(new := self._name())} FROM ({left.sql})"
-        return self._both("correlated scalar", left, right, sql, (*left.columns, (new, "bigint")))
+        sql = f"SELECT *, ({inner}) AS {(new := self.name())} FROM ({left.sql})"
+        return self.both("correlated scalar", left, right, sql, (*left.columns, (new, "bigint")))
 
     def _explode(self, depth: int) -> Query | None:
         q = self.query(depth)
-        new = self._name()
+        new = self.name()
         arrays, numbers = q.of("array<int>"), q.of("int")
         if not arrays and not numbers:
             return None
         value = arrays[0] if arrays else f"array({numbers[0]}, 1, NULL)"
         outer = self.draw.choice(["", "OUTER "])
-        return self._over(
+        return self.over(
             "explode", q, f"SELECT * FROM ({q.sql}) LATERAL VIEW {outer}explode({value}) t AS {new}", [*q.columns, (new, "int")]
         )
 
@@ -211,27 +215,27 @@ class Generator:
             return None
         (a, ka), (b, kb) = self.draw.sample(q.columns, 2)
         how = self.draw.choice([f"ROLLUP ({a}, {b})", f"CUBE ({a}, {b})", f"GROUPING SETS (({a}), ({a}, {b}))"])
-        x, y, n = self._name(), self._name(), self._name()
+        x, y, n = self.name(), self.name(), self.name()
         sql = f"SELECT {a} AS {x}, {b} AS {y}, count(*) AS {n} FROM ({q.sql}) GROUP BY {how}"
-        return self._over("grouping sets", q, sql, [(x, ka), (y, kb), (n, "bigint")])
+        return self.over("grouping sets", q, sql, [(x, ka), (y, kb), (n, "bigint")])
 
     def _rare(self, depth: int) -> Query | None:
         """What has no key to go by, and is recomputed."""
         q = self.query(depth)
-        new = self._name()
+        new = self.name()
         match self.draw.choice(["global", "limit", "scalar", "range"]):
             case "global":
                 text, kind = self._aggregated(q)
-                return self._over("global aggregate", q, f"SELECT {text} AS {new} FROM ({q.sql})", [(new, kind)])
+                return self.over("global aggregate", q, f"SELECT {text} AS {new} FROM ({q.sql})", [(new, kind)])
             case "limit":
-                return self._over("limit", q, f"SELECT * FROM ({q.sql}) ORDER BY {self._total_order(q)} LIMIT 3", q.columns)
+                return self.over("limit", q, f"SELECT * FROM ({q.sql}) ORDER BY {self.total_order(q)} LIMIT 3", q.columns)
             case "scalar":
                 other, values = self._table(), q.of("int", "bigint")
                 found = other.of("int", "bigint")
                 if not values or not found:
                     return None
                 sql = f"SELECT * FROM ({q.sql}) WHERE {values[0]} >= (SELECT min({found[0]}) FROM ({other.sql}))"
-                return self._both("uncorrelated scalar", q, other, sql, q.columns)
+                return self.both("uncorrelated scalar", q, other, sql, q.columns)
             case _:
                 other, values = self._table(), q.of("int", "bigint")
                 found = other.of("int", "bigint")
@@ -239,7 +243,7 @@ class Generator:
                     return None
                 how = self.draw.choice(["JOIN", "LEFT JOIN"])
                 sql = f"SELECT * FROM ({q.sql}) {how} ({other.sql}) ON {values[0]} < {found[0]}"
-                return self._both("range " + how.lower(), q, other, sql, q.columns + other.columns)
+                return self.both("range " + how.lower(), q, other, sql, q.columns + other.columns)
 
     # -- expressions ------------------------------------------------------------------------------------------------
 
@@ -248,6 +252,8 @@ class Generator:
         simple = {
             "string": [f"{name} > 'm'", f"{name} LIKE '%x%'", f"{name} IN ('x', 'y')", f"length({name}) = 1"],
             "array<int>": [f"size({name}) > 0"],
+            "date": [f"{name} > DATE'2026-01-01'", f"dayofmonth({name}) = 2"],
+            "struct<i:int,s:string>": [f"{name}.i > 1", f"{name}.s = 'x'", f"{name} > named_struct('i', 1, 's', 'x')"],
         }.get(kind, [f"{name} > 1", f"{name} BETWEEN 0 AND 3", f"{name} % 2 = 0", f"coalesce({name}, 0) < 4"])
         found = self.draw.choice([*simple, f"{name} IS NULL", f"{name} IS NOT NULL", f"NOT ({simple[0]})"])
         return found if self.draw.random() < 0.7 else f"({found} OR {self._condition(q)})"
@@ -263,6 +269,10 @@ class Generator:
                 )
             case "array<int>":
                 return f"size({name})", "int"
+            case "date":
+                return self.draw.choice([(f"{name} + INTERVAL 1 DAY", kind), (f"month({name})", "int")])
+            case "struct<i:int,s:string>":
+                return self.draw.choice([(f"{name}.i", "int"), (f"{name}.s", "string")])
             case _:
                 return f"CASE WHEN {name} > 0.5 THEN {name} END", kind
 
@@ -280,7 +290,7 @@ class Generator:
             choices += [(f"sum({name})", "decimal(18,2)"), (f"avg({name})", "decimal(12,6)")]
         return self.draw.choice(choices)
 
-    def _pairs(self, left: Query, right: Query, same: bool = False) -> list[tuple[str, str]]:
+    def pairs(self, left: Query, right: Query, same: bool = False) -> list[tuple[str, str]]:
         """Columns of the two sides that can be equated, shuffled."""
         alike = [("int", "bigint")] if not same else []
         found = [
@@ -298,18 +308,18 @@ class Generator:
         choices += [f"{a} > 1" for a in left.of("int")[:1]] + [f"{b} > 1" for b in right.of("int")[:1]]
         return [self.draw.choice(choices)] if choices else []
 
-    def _total_order(self, q: Query) -> str:
+    def total_order(self, q: Query) -> str:
         """All columns, so that equal sort keys are equal rows."""
         names = [n for n, _ in q.columns]
         self.draw.shuffle(names)
         return ", ".join(f"{n} {self.draw.choice(['', 'DESC', 'NULLS LAST'])}".strip() for n in names)
 
-    def _over(self, operator: str, q: Query, sql: str, columns: Sequence[tuple[str, str]]) -> Query:
+    def over(self, operator: str, q: Query, sql: str, columns: Sequence[tuple[str, str]]) -> Query:
         return Query(sql, tuple(columns), (q,), (*q.operators, operator))
 
-    def _both(self, operator: str, left: Query, right: Query, sql: str, columns: Sequence[tuple[str, str]]) -> Query:
+    def both(self, operator: str, left: Query, right: Query, sql: str, columns: Sequence[tuple[str, str]]) -> Query:
         return Query(sql, tuple(columns), (left, right), (*left.operators, *right.operators, operator))
 
-    def _name(self) -> str:
+    def name(self) -> str:
         self._names += 1
         return f"n{self._names}"
