@@ -25,7 +25,9 @@ from lake.airflow.server import RequestEnded, ServerRequest
 from lake.airflow.settings import Deployment
 from lake.config.models import run_file
 from lake.errors import LakeError
+from lake.spark.driver_options import CLASS_PATH, JAVA_OPTIONS, driver_options
 from lake.spark.preflight import AT_START, jars
+from lake.views.sizes import are_small
 
 _SOON = 2.0
 """Seconds in which a worker waits for a server before it lets a trigger wait: to start one takes as long."""
@@ -51,6 +53,8 @@ class LakejoinOperator(SparkSubmitOperator):
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "command")
     operator_extra_links = (ReportLink(),)
+    lasts = False
+    """Whether the application goes on until it is stopped."""
 
     def __init__(self, *, deployment: Deployment, command: Iterable[str] = (), **kwargs: Any) -> None:
         self.deployment, self.command = deployment, list(command)
@@ -161,12 +165,26 @@ class LakejoinOperator(SparkSubmitOperator):
                 self.properties_file = shown
 
     def add_delta(self) -> None:
-        """Add Delta's jars if they were resolved at set-up and the driver is on this machine; otherwise its Maven coordinates."""
-        if self.jars is None and self.packages is None:
-            found = [] if self.deployment.in_cluster else jars()
-            spark = ".".join(version("pyspark").split(".")[:2])
-            self.jars = ",".join(found) or None
-            self.packages = None if found else f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"
+        """Add Delta's jars if they were resolved at set-up and the driver is on this machine; otherwise its Maven coordinates.
+
+        Without executors on other machines, the jars are on the class path of a JVM that starts as the command's does.
+        """
+        if self.jars is not None or self.packages is not None:
+            return
+        found = [] if self.deployment.in_cluster else jars()
+        if found and self._starts_as_the_command():
+            settings = {**self.deployment.private_conf, **(self.conf or {})}
+            self.conf = {**(self.conf or {}), **driver_options(settings, found, not self.lasts and are_small(self.deployment.config))}
+            return
+        spark = ".".join(version("pyspark").split(".")[:2])
+        self.jars = ",".join(found) or None
+        self.packages = None if found else f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"
+
+    def _starts_as_the_command(self) -> bool:
+        """Whether Spark runs on this machine alone, and its JVM has no options that must not be shown, or that come in another way."""
+        secret = {CLASS_PATH, JAVA_OPTIONS} & self.deployment.private_conf.keys()
+        local = str(self._get_hook()._connection["master"]).startswith("local")
+        return local and not secret and self.driver_class_path is None and self.properties_file is None
 
     def arguments(self, context: Context) -> list[str]:
         """The verb and its arguments, in this run."""

@@ -30,6 +30,8 @@ class StartRealtime(LakejoinOperator):
     """Starts one application for all real-time paths: on the cluster in cluster mode, otherwise as a detached process on the worker's
     machine. Skipped if all paths run."""
 
+    lasts = True
+
     def __init__(self, *, deployment: Deployment, **kwargs: Any) -> None:
         submit = {"track_driver_via_k8s_api": True, "yarn_track_via_rm_api": True} if deployment.in_cluster else {}
         super().__init__(deployment=deployment, command=["realtime", "--all", "--json"], **submit, **kwargs)

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
 from py4j.protocol import Py4JError
@@ -17,30 +16,16 @@ from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
 from lake.spark import log_store
+from lake.spark.driver_options import CLASS_PATH, driver_options
 from lake.spark.jars import at_first_use
 from lake.spark.jvm.gateway import active, jvm_of
 from lake.spark.launch import launch, refuse_unusable_java
-from lake.spark.preflight import AT_START, class_archive, class_path, jars, spark_home
-from lake.spark.session_digest import SESSION_DIGEST, defaults_text, settings_digest
+from lake.spark.preflight import AT_START, jars
+from lake.spark.session_digest import SESSION_DIGEST, settings_digest
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
-_JAVA_OPTIONS, _CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
-_OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
-# G1, Java's default, uses a tenth of a refresh's CPU seconds to keep pauses short, which is of no use here.
-_COLLECTOR = {r"-XX:\+Use\w+GC\b": "-XX:+UseParallelGC"}
-_TIERS = r"-XX:[+-]?Tier"
-_FOR_SMALL_WORK = {
-    **_COLLECTOR,
-    # Planning runs much code, each method some thousand times an hour: optimising it costs more than it saves. Loops are still optimised,
-    # by the number of their iterations. Java's defaults: 5000, 600, 15000.
-    _TIERS: "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
-}
-"""Options of the JVM, each with the pattern of the user's own options that replace it (decisions 18 and 21)."""
-# Java's default for the first compiler alone is 48 MB of code: it would compile some methods again and again
-_FOR_ONE_COMMAND = {**_COLLECTOR, _TIERS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"}
-"""The same for a process that ends before the second compiler has paid for itself (decision 34)."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"  # set where spark-submit, or another launcher, has started the JVM
 
 # A user's own settings (`spark:` in lakejoin.yml) come after these.
@@ -83,12 +68,8 @@ def make_session(
         refuse_unusable_java()
     resolved = at_first_use() if started_here and not submitted and not named else jars()
     written = {SESSION_DIGEST: settings_digest(settings)} if started_here and not submitted else {}
-    here = [] if submitted else class_path(resolved, spark_home())
-    asked, logs = settings.get(_JAVA_OPTIONS, ""), f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
-    options = [_from_archive(asked) if here else "", java_options(settings, briefly), logs, asked]
-    if here:
-        settings = {**settings, _CLASS_PATH: os.pathsep.join(filter(None, [*here, settings.get(_CLASS_PATH)]))}
-    settings = {**submitted, **settings, **({} if submitted else {_JAVA_OPTIONS: " ".join(filter(None, options))})}
+    options = {} if submitted else driver_options(settings, resolved, briefly)
+    settings = {**submitted, **settings, **options}
     if "spark.master" not in settings and "SPARK_REMOTE" not in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master("local[*]")
     for key, value in {**defaults(settings), **(besides or {}), **settings, **written}.items():
@@ -99,7 +80,7 @@ def make_session(
             _install(session, one_writer)
         return session
     if resolved:
-        if not here or not _LOCAL.match(settings.get("spark.master", "local")):  # executors on other machines need the jars
+        if CLASS_PATH not in options or not _LOCAL.match(settings.get("spark.master", "local")):  # executors elsewhere need the jars
             builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
     elif not named:
         builder = configure_spark_with_delta_pip(builder)
@@ -126,21 +107,6 @@ def _install(session: SparkSession, one_writer: bool) -> None:
     jvm_of(session).own("LocalFiles").install(session.sparkContext._jsc.hadoopConfiguration())
     if not one_writer:
         log_store.install(session)
-
-
-def java_options(settings: Mapping[str, str], briefly: bool = False) -> str:
-    """The JVM's options for collection and compilation, without those that a user sets: a JVM with two collectors does not start."""
-    wanted = _FOR_ONE_COMMAND if briefly else _FOR_SMALL_WORK
-    said = [defaults_text(), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
-    chosen = " ".join([*said, *(settings.get(name, "") for name in (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions"))])
-    return " ".join(options for pattern, options in wanted.items() if not re.search(pattern, chosen))
-
-
-def _from_archive(options: str) -> str:
-    """The options for loading classes from the class archive; empty if there is none, or the user names another."""
-    archive = class_archive()
-    asked = "SharedArchiveFile" in options or "ArchiveClassesAtExit" in options
-    return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable" if archive.exists() and not asked else ""
 
 
 def _submitted() -> dict[str, str]:

@@ -23,6 +23,7 @@ from lake.airflow.factory import airflow_dags
 from lake.airflow.operators import JOB, BackfillOperator, CheckOperator, FailIfViewsFailed, LakejoinOperator, RefreshOperator
 from lake.airflow.realtime import CheckHeartbeat, StartRealtime
 from lake.airflow.settings import Deployment
+from lake.spark.driver_options import CLASS_PATH, JAVA_OPTIONS
 from lake.spark.preflight import AT_START
 from tests.airflow.conftest import JOIN
 
@@ -96,6 +97,42 @@ def test_the_task_returns_the_answer_and_sends_an_event_for_what_was_published(d
     assert (task.application, task.env_vars) == (JOB, {"PYSPARK_DRIVER_PYTHON": sys.executable})
     assert Path(JOB).is_file()
     assert task.jars or task.packages
+
+
+CONNECTION = "AIRFLOW_CONN_SPARK_DEFAULT"
+
+
+def test_on_this_machine_alone_an_application_starts_as_the_command_does(
+    deployment: Deployment, submitted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CONNECTION, json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    submitted(deployment, {"views": {}})
+    task = refresh(deployment, "v")
+    task.execute(context())
+    assert task.jars is None
+    assert task.packages is None
+    assert "delta-spark" in task.conf[CLASS_PATH]
+    assert "-XX:TieredStopAtLevel=1" in task.conf[JAVA_OPTIONS]
+    realtime = StartRealtime(task_id="realtime", deployment=deployment)
+    realtime.add_delta()
+    assert "-XX:TieredStopAtLevel=1" not in realtime.conf[JAVA_OPTIONS]  # it lasts
+
+
+def test_executors_elsewhere_need_the_jars(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONNECTION, json.dumps({"conn_type": "spark", "host": "spark://master", "port": 7077}))
+    task = refresh(deployment, "v")
+    task.add_delta()
+    assert "delta-spark" in task.jars
+    assert not {CLASS_PATH, JAVA_OPTIONS} & task.conf.keys()
+
+
+def test_java_options_that_must_not_be_shown_stay_in_their_file(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONNECTION, json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    monkeypatch.setenv("SECRET", "s3cr3t")
+    task = refresh(Deployment.of(written({"v": {"query": JOIN}}, spark={JAVA_OPTIONS: "-Dpassword=${SECRET}"})), "v")
+    task.add_delta()
+    assert "s3cr3t" not in str(task.conf)
+    assert task.jars
 
 
 FAILED = {"state": "failed", "since": {}, "until": {}, "moved": False, "result": None, "error": "View 'w': DIVIDE_BY_ZERO", "again": False}

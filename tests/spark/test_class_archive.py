@@ -12,9 +12,9 @@ from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from lake.spark.driver_options import CLASS_PATH, JAVA_OPTIONS, driver_options, java_options
 from lake.spark.jvm.gateway import jvm_of
-from lake.spark.preflight import artifact, class_archive, class_path
-from lake.spark.session import java_options
+from lake.spark.preflight import artifact, class_archive, class_path, jars
 
 
 def test_only_what_spark_has_in_no_version_goes_onto_its_class_path(tmp_path: Path) -> None:
@@ -48,6 +48,22 @@ def test_a_collector_and_a_compiler_that_a_user_has_chosen_stay(tmp_path: Path, 
     (tmp_path / "spark-defaults.conf").unlink()
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseShenandoahGC -XX:Tier4InvocationThreshold=5000")
     assert java_options({}) == ""
+
+
+def test_what_spark_defaults_say_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same setting given to spark-submit would replace it."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    lines = [
+        f"{JAVA_OPTIONS}   -Dfirst=1",
+        f"  {JAVA_OPTIONS}=-Dproxy=here -Dport=1  ",
+        f"{CLASS_PATH} /opt/a.jar",
+        f"#{CLASS_PATH} /opt/b.jar",
+    ]
+    (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
+    found = driver_options({}, jars())
+    assert found[JAVA_OPTIONS].endswith(" -Dproxy=here -Dport=1")
+    assert found[CLASS_PATH].endswith(f"{os.pathsep}/opt/a.jar")
+    assert driver_options({JAVA_OPTIONS: "-Dmine=1"}, jars())[JAVA_OPTIONS].endswith("log4j2.properties -Dmine=1")
 
 
 def test_one_command_is_compiled_by_the_first_compiler_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
