@@ -21,6 +21,7 @@ QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
 }
 LONG = {**QUICK, "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
 """For a run of more than a few minutes: the JVM's second compiler then saves a quarter of the time."""

@@ -16,7 +16,7 @@ import yaml
 from lake.spark.preflight import jars
 from spark_jobs import job
 from spark_jobs.cluster import Cluster, cluster
-from tests.lakes import TestLake, multiset, until
+from tests.lakes import TestLake, until
 
 WITHIN = 600.0
 Submit = Callable[..., "subprocess.Popen[str]"]
@@ -74,11 +74,3 @@ def test_a_worker_is_killed_in_the_middle_and_the_view_is_exact(lake: TestLake, 
     )
     assert json.loads(answered(submit("refresh", "q20", "--json")))[0]["mode"] == "incremental"
     lake.assert_exact("q20")
-    assert "incremental" in answered(submit("backfill", "q20", "--since", "bid=0", "--since", "auction=0", "--step", "10"))
-    for bid, auction in ((0, 0), (2, 1)):
-        bids, auctions = (
-            lake.spark.read.format("delta").option("versionAsOf", version).load(lake.path(table))
-            for table, version in (("bid", bid), ("auction", auction))
-        )
-        expected = bids.join(auctions, bids.auction == auctions.id).select("auction", "bidder", "price", "item", "category")
-        assert multiset(lake.open.read("q20", at={"bid": bid})) == multiset(expected)

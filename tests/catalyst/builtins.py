@@ -146,9 +146,9 @@ def _of_chunk(frame: DataFrame, calls: Sequence[str], windowed: bool) -> Iterato
     try:
         rows = selected(frame, calls, windowed).collect()
     except SPARK_ERRORS:
-        if len(calls) > 1:
-            for call in calls:
-                yield from _of_chunk(frame, [call], windowed)
+        half = len(calls) // 2
+        for part in (calls[:half], calls[half:]) if half else ():
+            yield from _of_chunk(frame, part, windowed)
         return
     for i, call in enumerate(calls):
         yield call, {row[0]: repr(frozen(row[i + 1])) for row in rows}
@@ -156,6 +156,8 @@ def _of_chunk(frame: DataFrame, calls: Sequence[str], windowed: bool) -> Iterato
 
 def differing(one: DataFrame, other: DataFrame, calls: Sequence[str], windowed: bool) -> tuple[set[str], set[str]]:
     """(calls that ran, those of them whose results differ)."""
-    first, second = (dict(results(frame, calls, windowed)) for frame in (one, other))
-    ran = set(first) & set(second)
+    analysed = [call for call in calls if _accepted(call, one, windowed)]
+    first = dict(results(one, analysed, windowed))
+    second = dict(results(other, list(first), windowed))
+    ran = set(second)
     return ran, {call for call in ran if first[call] != second[call]}

@@ -103,17 +103,13 @@ def digests(spark: SparkSession, seed: int) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_every_process_gives_a_query_the_same_fingerprint(spark: SparkSession) -> None:
-    """This process, in which other views were analysed before, and two more: each with another hash seed and another order."""
-    found = [digests(spark, 0)]
-    for seed in (1, 2):
-        environment = {**os.environ, "PYTHONHASHSEED": str(seed + 1)}
-        command = [sys.executable, "-m", "tests.views.test_fingerprint", str(seed)]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=800, cwd=EXAMPLES.parent)
-        found.append(json.loads(ended.stdout.splitlines()[-1]))
-    first, *others = found
+    """This process, in which other views were analysed before, and a new one, with another hash seed and another order."""
+    environment = {**os.environ, "PYTHONHASHSEED": "2"}
+    command = [sys.executable, "-m", "tests.views.test_fingerprint", "1"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=800, cwd=EXAMPLES.parent)
+    first, other = digests(spark, 0), json.loads(ended.stdout.splitlines()[-1])
     assert len(first) > 150
-    for other in others:
-        assert {name for name in first if first[name] != other[name]} == set()
+    assert {name for name in first if first[name] != other[name]} == set()
     assert len(set(first.values())) > 0.9 * len(first)  # they do tell queries apart
 
 
