@@ -60,8 +60,9 @@ def table_of(session: SparkSession, path: str) -> DataFrame:
         if table.protocol().min_reader_version == 1 and not table.metadata().partition_columns:
             schema = StructType.fromJson(json.loads(table.schema().to_json()))
             if not any(field.metadata for field in schema.fields):
-                reader = session.read.schema(schema).option("recursiveFileLookup", "true")  # "a=1" in a path is no partition
-                return reader.parquet(*table.file_uris()) if table.file_uris() else session.createDataFrame([], schema)
+                reader, files = session.read.schema(schema), table.file_uris()
+                # "a=1" in a path is no partition
+                return reader.option("recursiveFileLookup", "true").parquet(*files) if files else session.createDataFrame([], schema)
     except DeltaError:  # a type or a feature that delta-rs does not know
         pass
     return session.read.format("delta").load(path)

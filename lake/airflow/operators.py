@@ -25,7 +25,7 @@ from lake.airflow.server import RequestEnded, ServerRequest
 from lake.airflow.settings import Deployment
 from lake.config.models import run_file
 from lake.errors import LakeError
-from lake.spark.driver_options import CLASS_PATH, JAVA_OPTIONS, driver_options
+from lake.spark.driver_options import CLASS_PATH, JAVA_OPTIONS, driver_options, is_local
 from lake.spark.preflight import AT_START, jars
 from lake.views.sizes import are_small
 
@@ -183,7 +183,7 @@ class LakejoinOperator(SparkSubmitOperator):
     def _starts_as_the_command(self) -> bool:
         """Whether Spark runs on this machine alone, and its JVM has no options that must not be shown, or that come in another way."""
         secret = {CLASS_PATH, JAVA_OPTIONS} & self.deployment.private_conf.keys()
-        local = str(self._get_hook()._connection["master"]).startswith("local")
+        local = is_local(str(self._get_hook()._connection["master"]))
         return local and not secret and self.driver_class_path is None and self.properties_file is None
 
     def arguments(self, context: Context) -> list[str]:

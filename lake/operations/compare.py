@@ -20,6 +20,7 @@ from lake.refresh.edits import in_names
 from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import own_session
+from lake.views.definition import Definition
 from lake.views.registry import OpenViews
 from lake.views.table import deleted, visible
 
@@ -42,9 +43,12 @@ def tolerance(views: OpenViews, view: str) -> Tolerance:
     """The view's columns that may differ from the query by rounding, and by how much, and those that may in the sign of zero; none where
     the query is refused now."""
     with suppress(LakeError), views.opened(view) as state:
-        definition = views.prepare(view, state)[0]
-        return Tolerance(definition.rounded, views.config.limits(view).ulps, definition.of_either_zero)
+        return _allowed(views, view, views.prepare(view, state)[0])
     return NONE
+
+
+def _allowed(views: OpenViews, view: str, definition: Definition) -> Tolerance:
+    return Tolerance(definition.rounded, views.config.limits(view).ulps, definition.of_either_zero)
 
 
 @contextmanager
@@ -77,7 +81,7 @@ def agreed(strong: OpenViews, eventual: OpenViews, view: str, trusted: bool) -> 
     eventual_rows, strong_rows = visible(theirs.pinned.rows()), visible(ours.pinned.rows())
     with strong.opened(view) as state:
         definition = strong.prepare(view, state)[0]
-        allowed = Tolerance(definition.rounded, strong.config.limits(view).ulps, definition.of_either_zero)
+        allowed = _allowed(strong, view, definition)
     sides = agreement.Sides(
         eventual_rows, strong_rows, None, verify.key_of(ours), definition.null_extended, tolerance=allowed.only_rounding
     )

@@ -15,6 +15,7 @@ from lake.spark.session_digest import defaults_text
 
 CLASS_PATH = "spark.driver.extraClassPath"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOCAL = re.compile(r"local(\[|$)")
 _BEFORE_THESE = "spark.driver.defaultJavaOptions"
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 # G1, Java's default, uses a tenth of a refresh's CPU seconds to keep pauses short, which is of no use here.
@@ -31,6 +32,11 @@ _FOR_SMALL_WORK = {
 _FOR_ONE_COMMAND = {**_COLLECTOR, _TIERS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"}
 """The same for a process that ends before the second compiler has paid for itself (decision 34)."""
 _LOGS = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+
+
+def is_local(master: str) -> bool:
+    """Whether the driver's process does all the work. The executors of local-cluster[...] are processes of their own."""
+    return _LOCAL.match(master) is not None
 
 
 def driver_options(settings: Mapping[str, str], resolved: Sequence[str], briefly: bool = False) -> dict[str, str]:

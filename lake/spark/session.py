@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from lake.errors import ConfigError
 from lake.spark import log_store
-from lake.spark.driver_options import CLASS_PATH, driver_options
+from lake.spark.driver_options import CLASS_PATH, driver_options, is_local
 from lake.spark.jars import at_first_use
 from lake.spark.jvm.gateway import active, jvm_of
 from lake.spark.launch import launch, refuse_unusable_java
@@ -48,7 +47,6 @@ _ON_ONE_MACHINE = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 """Only where the driver's cores do the work: a cluster of 200 cores would shuffle a build into the few partitions of a small driver."""
-_LOCAL = re.compile(r"local(\[|$)")  # not local-cluster[...], whose executors are processes of their own
 
 
 def make_session(
@@ -80,7 +78,7 @@ def make_session(
             _install(session, one_writer)
         return session
     if resolved:
-        if CLASS_PATH not in options or not _LOCAL.match(settings.get("spark.master", "local")):  # executors elsewhere need the jars
+        if CLASS_PATH not in options or not is_local(settings.get("spark.master", "local")):  # executors elsewhere need the jars
             builder = builder.config("spark.jars", ",".join(filter(None, [*resolved, settings.get("spark.jars")])))
     elif not named:
         builder = configure_spark_with_delta_pip(builder)
@@ -96,7 +94,7 @@ def make_session(
 
 def defaults(settings: Mapping[str, str]) -> dict[str, str]:
     """Lakejoin's own settings of a session, for the master of the given ones (none: this machine)."""
-    return {**_DEFAULTS, **(_ON_ONE_MACHINE if _LOCAL.match(settings.get("spark.master", "local")) else {})}
+    return {**_DEFAULTS, **(_ON_ONE_MACHINE if is_local(settings.get("spark.master", "local")) else {})}
 
 
 def _install(session: SparkSession, one_writer: bool) -> None:

@@ -118,8 +118,9 @@ def test_on_this_machine_alone_an_application_starts_as_the_command_does(
     assert "-XX:TieredStopAtLevel=1" not in realtime.conf[JAVA_OPTIONS]  # it lasts
 
 
-def test_executors_elsewhere_need_the_jars(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CONNECTION, json.dumps({"conn_type": "spark", "host": "spark://master", "port": 7077}))
+@pytest.mark.parametrize("master", ["spark://master:7077", "local-cluster[2,1,1024]"])
+def test_executors_elsewhere_need_the_jars(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    monkeypatch.setenv(CONNECTION, json.dumps({"conn_type": "spark", "host": master}))
     task = refresh(deployment, "v")
     task.add_delta()
     assert "delta-spark" in task.jars
