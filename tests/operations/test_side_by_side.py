@@ -143,7 +143,7 @@ def test_two_threads_start_spark_once(lake: TestLake, monkeypatch: pytest.Monkey
     views, made = OpenViews(lake.open.config), list[object]()
     second = threading.Thread(target=lambda: views.spark)
 
-    def make(_: object, briefly: bool) -> SparkSession:
+    def make(_: object, **_options: bool) -> SparkSession:
         made.append(object())
         if len(made) == 1:
             second.start()
