@@ -21,6 +21,7 @@ from lake.config.models import PAGES, Config
 from lake.config.view_sources import expectations_of
 from lake.core.kinds import PathKind
 from lake.core.plan import nothing_new
+from lake.core.removals import Collected, Dropped, RemovedView
 from lake.core.results import (
     Agreement,
     BackfillResult,
@@ -39,7 +40,7 @@ from lake.delta.retention import changed_last, changes_gone, feed_gap
 from lake.delta.sidecar import Folder
 from lake.delta.tables import Table
 from lake.errors import ConfigError, LakeError, SourceError, TargetError
-from lake.operations import backfill, compare, maintenance
+from lake.operations import backfill, compare, drop, leftovers, maintenance, removed
 from lake.operations.refresh_all import refresh_all
 from lake.operations.refreshing import Request, logged, refreshed
 from lake.operations.reporting import verb
@@ -292,6 +293,32 @@ class Lakehouse(OpenViews):
             for folder in (self.config.runs_path, *(f"{self.config.quality_path}/{name}" for name in ("validations", PAGES))):
                 maintenance.forget_runs(spark, folder, now)
         return Maintenance(tuple(found), tuple(filter(None, warnings)), failed)
+
+    @verb("Dropping view")
+    def drop(self, view: str, *, force: bool = False, dry_run: bool = False) -> Dropped:
+        """Drop all that is kept of a view, also of one that is no longer in the configuration: its tables on all paths with what is beside
+        them, and the files of scheduled runs of this view only.
+
+        `force`: also if other views or tables of the configuration read it. `dry_run`: only say what there is, with sizes. Raises
+        LakeError; nothing was removed then. Killed half-way, nothing reads it as a view any more, and the next call finishes.
+        """
+        self._refuse_eventual("drop")
+        return drop.drop(self, view, force, dry_run)
+
+    @verb("Looking for removed views")
+    def removed_views(self) -> list[RemovedView]:
+        """The views that are no longer in the configuration, and of which there still are tables where it puts the tables of views."""
+        return removed.removed_views(self)
+
+    @verb("Looking for leftovers")
+    def gc(self, older_than: float | None = None, *, dry_run: bool = True) -> Collected:
+        """Find what is left of views that are no longer in the configuration, and of scheduled runs that died; unless it is a `dry_run`,
+        drop what is due.
+
+        `older_than`: in days since the last refresh, instead of `drop_after_days` of the configuration.
+        """
+        self._refuse_eventual("gc")
+        return leftovers.collect(self, older_than, dry_run, datetime.now(UTC))
 
     # -- for doctor ---------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from docs.generate.text import paragraphs
 from lake import open_lake
-from lake.core import results
+from lake.core import removals, results
 from lake.lakehouse import Lakehouse
 from lake.quality import check
 
@@ -26,6 +26,9 @@ VERBS = (
     "backfill",
     "rebuild_at",
     "maintain",
+    "drop",
+    "removed_views",
+    "gc",
     "agreement",
     "on",
 )
@@ -39,6 +42,9 @@ RESULTS = (
     results.Maintenance,
     results.Maintained,
     results.Agreement,
+    removals.Dropped,
+    removals.RemovedView,
+    removals.Collected,
 )
 _HEAD = """# Python
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from lake import __version__
-from lake.cli import console
+from lake.cli import console, dropping
 from lake.cli.arguments import BackfillMode, Kind, RowFormat, moment, step_of, time_of, until_of, versions
 from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
@@ -578,6 +578,10 @@ def setup(
                 console.out().print(f"{step.step}: {step.state}, {step.detail}", markup=False)
         if as_json:
             console.print_json([step.to_json() for step in steps])
+
+
+app.command(epilog="Examples: lakejoin drop q20 | lakejoin drop q20 --dry-run --json | lakejoin drop q20 --yes")(dropping.drop)
+app.command(epilog="Examples: lakejoin gc | lakejoin gc --yes | lakejoin gc --older-than 7 --yes --json")(dropping.gc)
 
 
 def main() -> None:

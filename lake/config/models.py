@@ -23,6 +23,8 @@ from lake.errors import ConfigError
 NOT_SETTINGS = frozenset({"directory", "secret_settings", "query_places"})
 """Fields of `Config` that the loader fills: they are no settings of the file."""
 HIDDEN_PREFIX = "__lakejoin_"
+PROJECT = "lakejoin.project"
+"""The property of the tables of views that names the project."""
 REPORT = "report.html"
 """The name of the report beside the results of checks."""
 PAGES = "docs/runs"
@@ -326,6 +328,12 @@ class Config(_Strict):
     target: str | TargetConfig | None = None
     """Where the tables of views live: `{path: ...}` or `{schema: ...}`; see the settings of `target` below. A text alone is a
     schema if it is `catalog.schema`, else a path. Default: `views` below `root`."""
+    project: str | None = Field(default=None, pattern=r"^[\w.-]+$")
+    """A name that tells the views of this configuration from those of others with the same target: `lakejoin gc` and
+    `lakejoin drop` remove only tables of its own project. Refreshes store it with the tables of views."""
+    drop_after_days: float = Field(default=30, ge=0)
+    """`lakejoin gc` drops what is left of a view that is no longer in the configuration when it was last refreshed so
+    many days ago. 0: never, unless `--older-than` asks for it."""
     spark: dict[str, str] = Field(default_factory=dict)
     """Settings of the Spark session that Lakejoin makes, for example `{spark.driver.memory: 4g}`."""
     tables: dict[str, TableConfig] = Field(default_factory=dict)
@@ -387,6 +395,19 @@ class Config(_Strict):
                 wrong = f"the name {name!r} is given twice among tables and views (upper and lower case count as one). Rename one of them"
                 raise PydanticCustomError("name", "{wrong}", {"wrong": wrong, "at": (place, name)})
         return self
+
+    @model_validator(mode="after")
+    def _project_of_views(self) -> Config:
+        """The project as a property of the tables of views, which reaches them as the user's own do."""
+        if self.project is not None:
+            for name, view in self.views.items():
+                self.views[name] = view.model_copy(update={"properties": {**view.properties, PROJECT: self.project}})
+        return self
+
+    @staticmethod
+    def is_view_name(name: str) -> bool:
+        """Whether a view can have this name."""
+        return not _wrong_name(name, is_view=True)
 
     def source_path(self, path: str) -> str:
         """The path of a source: absolute paths and URIs unchanged, others below the root."""

@@ -40,6 +40,14 @@ def _in_units(seconds: float) -> list[str]:
     return parts
 
 
+def size_text(size: float) -> str:
+    """A number of bytes in its largest unit: `1.5 GB`, of a thousand MB each."""
+    units = ["bytes", "kB", "MB", "GB", "TB", "PB"]
+    while size >= 1_000 and len(units) > 1:
+        size, units = size / 1_000, units[1:]
+    return f"{size:,.0f} {units[0]}" if units[0] == "bytes" else f"{size:.3g} {units[0]}"
+
+
 def path_texts(said: Mapping[str, Any]) -> dict[str, str]:
     """The metrics of a real-time path that are not plain numbers, formatted: `at`, `latency`, `hits`. `said`: its metrics as JSON."""
     return {

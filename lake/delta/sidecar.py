@@ -65,6 +65,11 @@ class Folder:
         place = self._at(name)
         return float(self._files.getFileStatus(place).getModificationTime()) / 1000 if self._files.exists(place) else 0.0
 
+    def size(self, name: str) -> int:
+        """A file's size in bytes, 0 if there is no such file."""
+        place = self._at(name)
+        return int(self._files.getFileStatus(place).getLen()) if self._files.exists(place) else 0
+
     def delete(self, name: str) -> None:
         """Remove a file, if it exists."""
         self._files.delete(self._at(name), False)

@@ -7,9 +7,9 @@ from typing import Any
 
 from lake.config.models import Config
 from lake.core.kinds import LEASE_FOLDER, SUFFIXES
+from lake.delta.lease import last_state
 from lake.delta.local_folder import LocalFolder
 from lake.delta.local_log import local_folder
-from lake.realtime.lease import last_state
 
 
 def local_states(config: Config, views: Iterable[str]) -> dict[str, dict[str, Any]] | None:

@@ -21,12 +21,12 @@ from lake.config.models import RealtimeConfig
 from lake.core.kinds import LEASE_FOLDER
 from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
+from lake.delta.lease import Lease
 from lake.delta.log import Log
 from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError, DefinitionChangedError, ExpiredError, KeyViolationError, LakeError, QueryError, SourceError
 from lake.lakehouse import Lakehouse
 from lake.realtime.batch import Batch
-from lake.realtime.lease import Lease
 from lake.realtime.metrics import Metrics
 from lake.realtime.table_maintenance import TableMaintenance
 from lake.spark.failures import SPARK_ERRORS, as_lake_error, is_transient, safely

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from lake.core.kinds import LEASE_FOLDER
+from lake.delta.lease import last_state
 from lake.delta.sidecar import Folder
 from lake.lakehouse import Lakehouse
-from lake.realtime.lease import last_state
 
 
 def states(lake: Lakehouse, views: Iterable[str]) -> dict[str, dict[str, Any]]:

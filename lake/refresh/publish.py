@@ -30,7 +30,7 @@ from lake.spark.key_ranges import Ranges
 from lake.spark.session import settings
 from lake.spark.types import allows_null, is_nested
 from lake.views.definition import Definition
-from lake.views.table import app_id, describe, schema
+from lake.views.table import app_id, describe, refuse_dropping, schema
 
 ATTEMPTS = 3
 _CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentModification", "ConcurrentTransaction", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
@@ -78,6 +78,7 @@ def publish(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading)
 
 def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading, pinned: Pinned) -> Transaction:
     """The transaction on one version of the table, with everything but its commit."""
+    refuse_dropping(target.table, pinned)
     transaction = Transaction(pinned)
     _refuse_lost(target, stamp, transaction.newest(app_id(stamp.view)) >= stamp.number)
     if edits is not None:

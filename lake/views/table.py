@@ -34,6 +34,8 @@ from lake.views.stamps import newest_stamp
 
 KEY = "lakejoin.key"
 """The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""
+DROPPING = "lakejoin.dropping"
+"""The name of the view, from the first commit of its drop on (`lakejoin.view` is then empty)."""
 _MARKS = {"delta.enableDeletionVectors": "true"}  # by which a publish deletes rows
 
 
@@ -80,6 +82,12 @@ def open_log(spark: SparkSession, table: Table) -> Log | None:
         raise TargetError(f"The table of view {table} can't be opened: {reason(error)}. {advice(error, '')}".rstrip()) from error
 
 
+def refuse_dropping(table: Table, pinned: Pinned) -> None:
+    """Raise TargetError if the table's drop was begun."""
+    if pinned.properties.get(DROPPING) == table.label:
+        raise TargetError(f'The drop of view {table} was begun, and has not ended. Run "lakejoin drop {table.label}" to finish it.')
+
+
 @phase("read logs")
 def published(spark: SparkSession, table: Table) -> Published | None:
     """The newest state of the view's table, None where there is none.
@@ -93,6 +101,7 @@ def published(spark: SparkSession, table: Table) -> Published | None:
         pinned = log.head()
     except SPARK_ERRORS as error:
         raise TargetError(f"The log of the table of view {table} can't be read: {reason(error)}.") from error
+    refuse_dropping(table, pinned)
     if pinned.properties.get("lakejoin.view") != table.label:
         raise TargetError(
             f"There is a Delta table at {table.path or table.name} that Lakejoin did not make for view {table.label!r}. Move it away, or "

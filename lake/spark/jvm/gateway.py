@@ -46,6 +46,11 @@ class Jvm:
         return self.own("Files")
 
     @cached_property
+    def own_folders(self) -> Java:
+        """What is in a table's folder, and its removal."""
+        return self.own("Folders")
+
+    @cached_property
     def own_commits(self) -> Java:
         """Reads commits of a log."""
         return self.own("Commits")

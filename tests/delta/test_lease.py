@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lake.core.kinds import LEASE_SECONDS
+from lake.delta.lease import Lease, newest
 from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError
-from lake.realtime.lease import Lease, newest
 
 
 @pytest.fixture

@@ -36,12 +36,7 @@ class Lease:
     @staticmethod
     def take(view: str, folder: Folder) -> Lease:
         """Take the lease. Raises ConcurrencyError if another process holds it."""
-        number, holder = newest(folder)
-        if holder and is_held(holder):
-            raise ConcurrencyError(
-                f"The real-time path of view {view!r} is already running: process {holder.get('process')} on {holder.get('host')}. Stop "
-                f"it first. If it was killed on another machine, its lease ends {LEASE_SECONDS:.0f} seconds after its last renewal."
-            )
+        number = refuse_held(view, folder)
         lease = Lease(view, folder, number + 1)
         if not folder.create(lease._name, lease._text("running", {})):
             raise ConcurrencyError(f"The real-time path of view {view!r} was just started by another process.")
@@ -65,6 +60,17 @@ class Lease:
         pid = os.getpid()
         own = {"host": socket.gethostname(), "process": pid, "started": _started(pid), "renewed": time.time(), "state": state}
         return json.dumps({**metrics, **own}, default=str)
+
+
+def refuse_held(view: str, folder: Readable) -> int:
+    """The number of the newest lease, 0 if there is none. Raises ConcurrencyError if a process holds it."""
+    number, holder = newest(folder)
+    if holder and is_held(holder):
+        raise ConcurrencyError(
+            f"The real-time path of view {view!r} is already running: process {holder.get('process')} on {holder.get('host')}. Stop "
+            f"it first. If it was killed on another machine, its lease ends {LEASE_SECONDS:.0f} seconds after its last renewal."
+        )
+    return number
 
 
 class Readable(Protocol):
