@@ -79,15 +79,13 @@ def test_all_of_a_view_is_dropped_and_nothing_of_another(lake: TestLake, command
         ("replay", str(views / "v__replay"), "whole"),
     ]
     files = [file for table in asked["tables"] for file in Path(table["place"]).rglob("*") if file.is_file()]
-    assert (asked["bytes"], asked["tables"][0]["files"]) == (
-        sum(file.stat().st_size for file in files),
-        sum("/v/" in str(f) for f in files),
-    )
+    assert asked["bytes"] == sum(file.stat().st_size for file in files)
+    assert asked["tables"][0]["files"] == sum("/v/" in str(file) for file in files)
     unasked = command("drop", "v", "--force")
     assert (unasked.exit_code, "Add --yes" in unasked.stderr) == (2, True)
     monkeypatch.setattr(dropping, "has_terminal", lambda: True)
     refused = command("drop", "v", "--force", answer="n\n")
-    assert (refused.exit_code, refused.stdout) == (1, "Nothing was removed.\n")
+    assert (refused.exit_code, refused.stdout.splitlines()[-1]) == (1, "Nothing was removed.")
     done = command("drop", "v", "--force", answer="y\n")
     assert (done.exit_code, "its next refresh builds it again" in done.stdout) == (0, True)
     assert f"{views}/v__replay: " in done.stderr
