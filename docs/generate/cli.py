@@ -36,11 +36,21 @@ def page() -> str:
     """The whole page."""
     command: Any = typer.main.get_command(app)
     context = typer.Context(command, info_name="lakejoin")
-    verbs = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    verbs = dict(_verbs(command, context))
     summary = ["| Verb | What it does |", "|---|---|"]
-    summary += [f"| [`{name}`](#{name}) | {cell(first_sentence(verb.help))} |" for name, verb in sorted(verbs.items())]
+    summary += [f"| [`{name}`](#{name.replace(' ', '-')}) | {cell(first_sentence(verb.help))} |" for name, verb in sorted(verbs.items())]
     options = ["## Options before the verb", "", *_options(command)]
     return "\n".join([_HEAD, *summary, "", *options, *[line for name in sorted(verbs) for line in _verb(name, verbs[name])], ""])
+
+
+def _verbs(command: Any, context: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The verbs by their names, those of a group with the group's name before them."""
+    for name in command.list_commands(context):
+        verb = command.get_command(context, name)
+        if hasattr(verb, "list_commands"):
+            yield from _verbs(verb, context, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", verb
 
 
 def _verb(name: str, verb: Any) -> Iterator[str]:
