@@ -19,12 +19,15 @@ QUICK = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.adaptive.enabled": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
-LONG = {**QUICK, "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
+LONG = {**QUICK, "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xmn1g"}
 """For a run of more than a few minutes: the JVM's second compiler then saves a quarter of the time."""
+COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
+"""Spark's own setting. Tests set it aside, since Spark takes longer to write code for their few rows than to go through them."""
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,8 @@ from pyspark.sql.types import StructType
 
 from lake import Lakehouse, open_lake
 from lake.core.results import RefreshResult
-from lake.spark.session import settings
 
 FEED = {"delta.enableChangeDataFeed": "true"}
-_PLAIN = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""For what tests run through Delta itself: it makes large plans over few rows, for which generated code is of no use."""
 
 
 def frozen(value: Any) -> Any:
@@ -46,8 +43,7 @@ def until(condition: Callable[[], Any], within: float = 600.0, every: float = 0.
 
 def multiset(frame: DataFrame) -> Counter[Any]:
     """The frame's rows, counted."""
-    with settings(frame.sparkSession, _PLAIN):
-        return Counter(frozen(tuple(row)) for row in frame.collect())
+    return Counter(frozen(tuple(row)) for row in frame.collect())
 
 
 def table_of(session: SparkSession, path: str) -> DataFrame:
@@ -84,8 +80,7 @@ class TestLake:
     def table(self, name: str, rows: str, key: list[str] | None = None, **properties: str) -> None:
         """Make a Delta table from the rows of a SQL query."""
         options = {**FEED, **{k.replace("__", "."): v for k, v in properties.items()}}
-        with settings(self.spark, _PLAIN):
-            self.spark.sql(rows).write.format("delta").options(**options).save(self.path(name))
+        self.spark.sql(rows).write.format("delta").options(**options).save(self.path(name))
         self.tables[name] = {"path": name, **({"primary_key": key} if key else {})}
         self._open = None
 
@@ -101,9 +96,8 @@ class TestLake:
     def sql(self, *texts: str) -> None:
         """Run SQL in which {table} stands for a table."""
         names = {t: f"delta.`{self.path(t)}`" for t in self.tables} | {v: self.of_view(v) for v in self.views}
-        with settings(self.spark, _PLAIN):
-            for text in texts:
-                self.spark.sql(text.format(**names))
+        for text in texts:
+            self.spark.sql(text.format(**names))
 
     def of_view(self, name: str) -> str:
         return f"delta.`{self.path('views')}/{name}`"

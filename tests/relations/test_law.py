@@ -3,12 +3,15 @@ both sides at once. Judged by plain Spark at both ends."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 
 import pytest
 from pyspark.sql import SparkSession
 
+from lake.spark.session import settings
+from tests.conftest import COMPILED
 from tests.relations.cases import ADDED, AFTER, BEFORE, EMPTY, NOT_ADDED, QUERIES, SCHEMAS, SCOPED, TOP, UNSCOPED
 from tests.relations.laws import Rows, View
 from tests.relations.matrix import DOCUMENT, line
@@ -38,6 +41,13 @@ FAST = [
     "row_number_by_what_is_not_selected",
     "averages_with_a_row_of_another_key",
 ]
+
+
+@pytest.fixture(autouse=True)
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Expressions are compiled here, as they are outside of the tests."""
+    with settings(spark, COMPILED):
+        yield
 
 
 @pytest.mark.parametrize("name", FAST)
