@@ -21,6 +21,7 @@ from lake.config.models import PAGES, Config
 from lake.config.view_sources import expectations_of
 from lake.core.kinds import PathKind
 from lake.core.plan import nothing_new
+from lake.core.planned import Plan, PlannedView
 from lake.core.removals import Collected, Dropped, RemovedView
 from lake.core.results import (
     Agreement,
@@ -40,7 +41,7 @@ from lake.delta.retention import changed_last, changes_gone, feed_gap
 from lake.delta.sidecar import Folder
 from lake.delta.tables import Table
 from lake.errors import ConfigError, LakeError, SourceError, TargetError
-from lake.operations import backfill, compare, drop, leftovers, maintenance, removed
+from lake.operations import backfill, compare, drop, leftovers, maintenance, planning, removed
 from lake.operations.refresh_all import refresh_all
 from lake.operations.refreshing import Request, logged, refreshed
 from lake.operations.reporting import verb
@@ -120,6 +121,34 @@ class Lakehouse(OpenViews):
         result = None if dry_run else self.rebuild(view, step.until)
         found = replace(step, done=not dry_run, result=result)
         return BackfillResult(view, (found,), result.seconds if result is not None else 0.0)
+
+    @verb("Planning the views")
+    def plan(self) -> Plan:
+        """What the configuration changes, view by view: what `apply` would build, edit or rebuild, how and why. Nothing is written."""
+        self._refuse_eventual("plan")
+        return planning.plan(self)
+
+    @verb("Applying the configuration")
+    def apply(
+        self,
+        views: Collection[str] | None = None,
+        plan: Plan | None = None,
+        on_end: Callable[[PlannedView, RefreshResult], None] = lambda *_: None,
+    ) -> list[RefreshResult]:
+        """Carry out what `plan` says, for all views or some, in dependency order, each in one commit; readers see the old rows until then.
+
+        `plan`: one that was read before; ConcurrencyError, with nothing written, where it is another one now. `on_end`: called with each
+        view that is done. An edit leaves the view at its snapshot; its next refresh reads what came since. Raises LakeError; the views
+        before it stay applied, and the next call goes on.
+        """
+        self._refuse_eventual("apply")
+        for view in views or ():
+            self.config.view(view)
+
+        def act(planned: PlannedView) -> RefreshResult:
+            return self.refresh(planned.view) if planned.action == "build" else self.rebuild(planned.view)
+
+        return planning.apply(self, views, plan, act, on_end)
 
     @verb("Reading view")
     def read(self, view: str, consistency: Consistency | None = None, at: Mapping[str, int] | None = None) -> DataFrame:

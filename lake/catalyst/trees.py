@@ -141,7 +141,10 @@ class Trees(Expressions):
 
     def definitions(self, node: Node) -> dict[int, Java]:
         """Attribute id → the expression over the child that defines it, for a Project's or an Aggregate's output."""
-        named = node.plan.projectList() if node.kind == "Project" else node.plan.aggregateExpressions()
+        return self.definitions_of(node.plan.projectList() if node.kind == "Project" else node.plan.aggregateExpressions())
+
+    def definitions_of(self, named: Java) -> dict[int, Java]:
+        """The same for a sequence of named expressions."""
         found = {}
         for expression in self.list(named):
             is_alias = expression.getClass().getSimpleName() == "Alias"
@@ -151,6 +154,11 @@ class Trees(Expressions):
     def below(self, node: Node, expression: Expression) -> Expression:
         """An expression over the output of a Project or an Aggregate as one over its child."""
         return self.substituted(expression, self.definitions(node))
+
+    def columns_of(self, plan: Java, columns: Sequence[tuple[str, int]]) -> Java:
+        """A Project of some columns of a plan, as (name, attribute id)."""
+        java = {int(a.exprId().id()): a for a in self.list(plan.output())}
+        return self._project([self.alias(java[attribute], name) for name, attribute in columns], plan)
 
     def grouping_keys(self, node: Node) -> list[Expression]:
         """The expressions by which an aggregate groups."""

@@ -72,6 +72,12 @@ class Pinned:
         """The columns that the table is partitioned by."""
         return self.log.scala.list(self.snapshot.metadata().partitionColumns())
 
+    @property
+    def clustered_by(self) -> list[str]:
+        """The columns that the table is clustered by."""
+        clustering = self.log.jvm.org.apache.spark.sql.delta.skipping.clustering.ClusteringColumnInfo
+        return [str(name) for name in self.log.scala.list(clustering.extractLogicalNames(self.snapshot))]
+
     @cached_property
     def properties(self) -> dict[str, str]:
         """The table's properties."""

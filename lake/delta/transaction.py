@@ -8,6 +8,7 @@ Written for Delta 4.4.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Mapping
 
@@ -40,6 +41,7 @@ class Transaction:
         self._jvm, self._session = pinned.log.jvm, pinned.log.spark._jsparkSession
         self._scala = pinned.log.scala
         self._actions = self._jvm.java.util.ArrayList()
+        self._redefined: list[Java] = []
         with active(self._jvm, self._session):
             self._java = self._log.java.startTransaction(pinned.log.catalog_table(), self._scala.some(pinned.snapshot))
 
@@ -71,6 +73,24 @@ class Transaction:
         with active(self._jvm, self._session):
             self._jvm.own_files.rewrite(self._java, rows._jdf, self._scala.immutable(files), self._actions)
 
+    def redefine(self, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+        """Give the table other columns, in this order, as new name → present name, and these properties besides those that it has.
+
+        No data file changes: under column mapping each column keeps its name in the files. A column that is not named is dropped.
+        """
+        before = self._pinned.snapshot.metadata()
+        fields = {field["name"]: field for field in json.loads(before.schemaString())["fields"]}
+        schema = json.dumps({"type": "struct", "fields": [fields[old] | {"name": new} for new, old in columns.items()]})
+        own = self._jvm.java.util.HashMap()
+        for name, value in {**self._pinned.properties, **properties}.items():
+            own.put(name, value)
+        configuration = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(own)
+        parts = [before.id(), before.name(), before.description(), before.format(), schema, before.partitionColumns()]
+        after = before.copy(*parts, configuration, before.createdTime())
+        with active(self._jvm, self._session):
+            self._java.updateMetadata(after, False)
+        self._redefined = [before.schema(), after.schema()]
+
     def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
         """Commit everything with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
 
@@ -78,6 +98,9 @@ class Transaction:
         """
         now = int(time.time() * 1000)
         self._actions.add(self._jvm.org.apache.spark.sql.delta.actions.SetTransaction(app_id, number, self._scala.some(now)))
+        if self._redefined:
+            self._commit("UpdateSchema", self._redefined, metadata, {})
+            return
         shown = {f"numTargetRows{name.capitalize()}": number for name, number in counts.items()}
         numbers = {"operationNumSourceRows": sum(counts.values()), "numTargetRowsCopied": 0, **shown}
         nothing = self._scala.seq([])

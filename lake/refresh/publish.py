@@ -6,7 +6,7 @@ Of two concurrent refreshes, one has a number that the table has already seen, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -63,24 +63,41 @@ def publish(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading)
 
     Raises LostRaceError, KeyViolationError, InternalError or TargetError; nothing is then written.
     """
+
+    def act(pinned: Pinned) -> None:
+        transaction = _prepared(target, stamp, edits, reading, pinned)
+        if target.describe(pinned):  # its commit is newer than the version on which the transaction was prepared
+            transaction = _prepared(target, stamp, edits, reading, target.log.head())
+        _commit(transaction, stamp, edits)
+
+    attempted(target, stamp, act)
+
+
+def attempted(target: Target, stamp: Stamp, act: Callable[[Pinned], None]) -> None:
+    """Commit on the newest version of the table, again where the commit lost to one that did not change what the view says.
+
+    Raises LostRaceError or TargetError; nothing is then written.
+    """
     for attempt in range(1, ATTEMPTS + 1):
         pinned = target.log.head()
         try:
-            transaction = _prepared(target, stamp, edits, reading, pinned)
-            if target.describe(pinned):  # its commit is newer than the version on which the transaction was prepared
-                pinned = target.log.head()
-                transaction = _prepared(target, stamp, edits, reading, pinned)
-            _commit(transaction, stamp, edits)
+            act(pinned)
             return
         except SPARK_ERRORS as error:
             _refuse_unless_conflict(target, stamp, error, pinned.version.number, attempt)
 
 
-def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading, pinned: Pinned) -> Transaction:
-    """The transaction on one version of the table, with everything but its commit."""
+def begun(target: Target, stamp: Stamp, pinned: Pinned) -> Transaction:
+    """A transaction on one version of the table. Raises LostRaceError where another refresh has published since."""
     refuse_dropping(target.table, pinned)
     transaction = Transaction(pinned)
     _refuse_lost(target, stamp, transaction.newest(app_id(stamp.view)) >= stamp.number)
+    return transaction
+
+
+def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Reading, pinned: Pinned) -> Transaction:
+    """The transaction on one version of the table, with everything but its commit."""
+    transaction = begun(target, stamp, pinned)
     if edits is not None:
         if edits.found is not None and edits.found[0] == pinned.version:
             doomed = edits.found[1]

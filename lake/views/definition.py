@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lake.catalyst import DEFINITION_SETTINGS, Catalyst
@@ -19,6 +19,7 @@ from lake.catalyst.inspection import NOW, TIME_OF_DAY, Inspection, inspected
 from lake.catalyst.keys import Carrying, Key, SourceKey, carrying, tie_free
 from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.null_extension import null_extended
+from lake.catalyst.over_rows import Query
 from lake.catalyst.rounding import of_either_zero, rounded
 from lake.catalyst.user_functions import user_functions
 from lake.config.models import HIDDEN_PREFIX, Config, ViewConfig
@@ -64,7 +65,8 @@ class Definition:
     (trap 8); empty where it does not, or where no columns bound what a change affects. `carried`: where the operator at the root is
     refreshed from the stored rows, its columns → the tree's output that carries them. `unguarded`: the relation and its scope where
     a guarded operator raised (catalyst/guards.py). `null_extended`: the columns that each outer join
-    null-extends together. `key_given`: the key is the one that the configuration declares for the view.
+    null-extends together. `key_given`: the key is the one that the configuration declares for the view. `query`: what it is compared
+    with another query by. `text`: the query as it is written, empty where a function gives it.
     """
 
     view: str
@@ -80,6 +82,8 @@ class Definition:
     unguarded: Unguarded
     key_given: bool = False
     null_extended: tuple[tuple[str, ...], ...] = ()
+    query: Query | None = None
+    text: str = ""
 
     @property
     def table_columns(self) -> tuple[OutputColumn, ...]:
@@ -130,18 +134,39 @@ def define(
 
     Raises DefinitionError or ConfigError, with what to do.
     """
+    return define_each(spark, name, (config,), schemas, keys)[0]
+
+
+def define_each(
+    spark: SparkSession,
+    name: str,
+    configs: Sequence[Config],
+    schemas: Mapping[str, T.StructType],
+    keys: Mapping[str, Sequence[str]],
+) -> list[Definition]:
+    """The view's definition by each of some configurations, over the same placeholders, so that they can be compared. Raises the same."""
+    found, config = list[Definition](), configs[0]
     with settings(spark, DEFINITION_SETTINGS):
         try:
-            return _defined(Catalyst(spark), name, config, schemas, keys)
+            catalyst = Catalyst(spark)
+            placeholders = {t: catalyst.placeholder(t, schema) for t, schema in schemas.items()}
+            for config in configs:
+                found.append(_defined(catalyst, name, config, schemas, keys, placeholders))
         except SPARK_ERRORS as error:
             raise refused_by_spark(name, config, error) from error
+    return found
 
 
 def _defined(
-    catalyst: Catalyst, name: str, config: Config, schemas: Mapping[str, T.StructType], keys: Mapping[str, Sequence[str]]
+    catalyst: Catalyst,
+    name: str,
+    config: Config,
+    schemas: Mapping[str, T.StructType],
+    keys: Mapping[str, Sequence[str]],
+    placeholders: Mapping[str, DataFrame],
 ) -> Definition:
     view = config.view(name)
-    frame = view_frame(catalyst, name, view, config, {t: catalyst.placeholder(t, schema) for t, schema in schemas.items()})
+    frame = view_frame(catalyst, name, view, config, placeholders)
     plan, optimised = catalyst.analysed(frame), catalyst.optimised(frame)
     found = inspected(plan, catalyst)
     _refuse_nondeterministic(name, found, "" if view.function else query_text(view, config))
@@ -164,6 +189,7 @@ def _defined(
     operator = stored_of(relation) if keyed else None
     scopes = scope(relation, catalyst) if relation.order_dependent and operator is None and keyed else ()
     shape = [f"{c.name} {c.data_type.simpleString()}" for c in (*columns, *hidden)]
+    unguarded = _unguarded(relation, carried.node, catalyst, scopes, keyed)
     return Definition(
         view=name,
         catalyst=catalyst,
@@ -176,8 +202,10 @@ def _defined(
         carried={} if operator is None else dict(zip([a.id for a in operator.output], carried.scope, strict=True)),
         fingerprint=fingerprint(catalyst.spark, name, config, normal, shape, primary_keys, functions),
         key_given=given is not None,
-        unguarded=_unguarded(relation, carried.node, catalyst, scopes, keyed),
+        unguarded=unguarded,
         null_extended=tuple(tuple(c.name for c in columns if c.attribute in group) for group in null_extended(tree, catalyst)),
+        query=Query(plan, unguarded.relation.node.spine[0], tuple((c.name, c.attribute) for c in (*columns, *hidden))),
+        text="" if view.function else query_text(view, config),
     )
 
 

@@ -30,6 +30,7 @@ from lake.spark.failures import SPARK_ERRORS, advice, lacks_a_jar
 from lake.spark.types import nullable
 from lake.spark.zset import WEIGHT
 from lake.views.definition import Definition
+from lake.views.recorded import recorded_property
 from lake.views.stamps import newest_stamp
 
 KEY = "lakejoin.key"
@@ -215,7 +216,9 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.location(table.path) if table.path is not None else builder.tableName(str(table.name))
     builder = builder.addColumns(schema(definition))
-    for name, value in (_path_properties(table) | properties(view, definition)).items():
+    # a metastore keeps the properties with which a table is made, and may have little room for each
+    recorded = recorded_property(definition, view) if table.kind == "strong" and table.path is not None else {}
+    for name, value in (_path_properties(table) | recorded | properties(view, definition)).items():
         builder = builder.property(name, value)
     if view.description:
         builder = builder.comment(view.description)
@@ -230,7 +233,8 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
 
 def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> bool:
     """Set the table's description and properties to those of the configuration; returns whether any of them differed."""
-    wanted = {FEED: _path_properties(table)[FEED], **_MARKS} | _reader_properties(view, definition) | view.properties
+    recorded = recorded_property(definition, view) if table.kind == "strong" else {}
+    wanted = {FEED: _path_properties(table)[FEED], **_MARKS} | recorded | _reader_properties(view, definition) | view.properties
     has = {_property(k): v for k, v in pinned.properties.items()}
     last = {_property(k): (k, v) for k, v in wanted.items()}  # the user's own come after ours
     changed = {k: v for name, (k, v) in last.items() if has.get(name) != v and not pinned.supports(k, v)}

@@ -1,0 +1,75 @@
+"""What `lakejoin plan` says: for each view, what `apply` would do to its table, and why. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Action = Literal["none", "build", "edit", "rebuild", "remove", "refused"]
+
+
+@dataclass(frozen=True)
+class PlannedView:
+    """What is to be done for one view. `how`: of an edit, stamp, metadata, delete or rewrite; `diff`: of the query as text, where the one
+    before is known; `rows`: of the view now; `bytes_read`, `bytes_written`: by estimate, of data files; `downstream`: the views that read
+    it, directly or not. `token` tells this plan from another one for the view.
+
+    An action "refused" has no remedy but another configuration: `reason` is the error.
+    """
+
+    view: str
+    action: Action
+    reason: str = ""
+    how: str = ""
+    columns_added: tuple[str, ...] = ()
+    columns_dropped: tuple[str, ...] = ()
+    columns_changed: tuple[str, ...] = ()
+    diff: str = ""
+    rows: int | None = None
+    bytes_read: int = 0
+    bytes_written: int = 0
+    downstream: tuple[str, ...] = ()
+    token: str = ""
+
+    @property
+    def changes_columns(self) -> bool:
+        """Whether readers of the view find other columns."""
+        return bool(self.columns_added or self.columns_dropped or self.columns_changed)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done for all views, each after those that it reads."""
+
+    views: tuple[PlannedView, ...]
+
+    @property
+    def changes(self) -> tuple[PlannedView, ...]:
+        """The views for which something is to be done."""
+        return tuple(v for v in self.views if v.action != "none")
+
+    @property
+    def exit_code(self) -> int:
+        """0: nothing to do; 2: changes; 1: a view is refused."""
+        return 1 if any(v.action == "refused" for v in self.views) else 2 if self.changes else 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"views": [asdict(view) for view in self.views]}
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> Plan:
+        """The plan of `to_json`. Raises ValueError for anything else."""
+        try:
+            return Plan(tuple(PlannedView(**_with_tuples(view)) for view in body["views"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"it is no plan of lakejoin plan --json ({error})") from error
+
+    def differing(self, other: Plan, views: Iterable[str]) -> list[str]:
+        """Of some views, those for which another plan would do something else, or start from something else."""
+        own, others = ({v.view: (v.action, v.how, v.token) for v in plan.views} for plan in (self, other))
+        return [view for view in views if own.get(view) != others.get(view)]
+
+
+def _with_tuples(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}

@@ -1,0 +1,246 @@
+"""Plans what a changed lakejoin.yml means for each view, and carries it out: build, edit, rebuild. Planning writes nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pyspark.sql import types as T
+
+from lake.config.models import HIDDEN_PREFIX, Config
+from lake.config.view_sources import expectations_of
+from lake.core.plan import differing
+from lake.core.planned import Plan, PlannedView
+from lake.core.results import RefreshResult
+from lake.core.snapshots import Snapshot
+from lake.delta.pinned import Pinned
+from lake.errors import ConcurrencyError, DefinitionError, LakeError
+from lake.refresh.decide import Decision
+from lake.refresh.edited import EditRun
+from lake.spark.session_digest import digest
+from lake.views.definition import Definition, define_each
+from lake.views.edit import Edit, edit_of
+from lake.views.inputs import Inputs
+from lake.views.query import named
+from lake.views.recorded import Recorded, digest_of, recorded
+from lake.views.registry import OpenView, OpenViews
+from lake.views.table import Published, published, schema
+
+X = TypeVar("X")
+_NOTHING = Inputs({}, {}, frozenset(), Snapshot({}))
+_EDITS_OF_ROWS = ("metadata", "delete", "rewrite")
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A view's plan, with what it takes to carry it out. `definition`: the new one, None where it is refused."""
+
+    planned: PlannedView
+    definition: Definition | None = None
+    edit: Edit | None = None
+    before: Mapping[str, str] = field(default_factory=dict)
+
+
+class Planning:
+    """The plans of views, each with the columns that those before it will have."""
+
+    def __init__(self, views: OpenViews) -> None:
+        self._views, self.config = views, views.config
+        self._will_be: dict[str, Definition] = {}
+
+    def each(self, asked: Collection[str] | None = None) -> Iterator[_Change]:
+        """What is to be done for each view, in the order in which it has to be done. Views that can't be analysed are refused."""
+        for view in self._in_order():
+            if asked is None or view in asked:
+                yield self.of(view)
+
+    def _in_order(self) -> list[str]:
+        return self._views.in_order(self.config.views)
+
+    def of(self, view: str) -> _Change:
+        """What is to be done for a view. The views that it reads have been planned, or are as they are published."""
+        try:
+            with self._views.opened(view) as state:
+                change = self._of(view, state)
+        except LakeError as error:
+            return _Change(PlannedView(view, "refused", str(error), downstream=self._downstream(view)))
+        if change.definition is not None and change.planned.action != "none":
+            self._will_be[view] = change.definition
+        return replace(change, planned=replace(change.planned, downstream=self._downstream(view)))
+
+    def _of(self, view: str, state: OpenView) -> _Change:
+        current = published(state.spark, self._views.view_table(view))
+        names, pins = self._views.reads(view), dict[str, Pinned]()
+        before = None
+        if current is not None and current.stamp is not None:
+            before = recorded(current.pinned.properties, current.stamp.fingerprint)
+        old_config = _with_query(self.config, view, before) if before is not None else None
+        asked = [*names, *(n for n in (named(state.spark, view, old_config) if old_config is not None else ()) if n not in names)]
+        schemas, keys = self._inputs(state, asked, pins)
+        new = define_each(state.spark, view, (self.config,), _some(schemas, names), _some(keys, names))[0]
+        read = sum(pin.bytes for name, pin in pins.items() if name in new.sources)
+        if current is None or current.stamp is None:
+            return _Change(PlannedView(view, "build", "the view has not been built yet", bytes_read=read, bytes_written=read), new)
+        token = digest(f"{current.stamp.number} {digest_of(current.stamp.fingerprint)} {digest_of(new.fingerprint)}")
+        parts = differing(current.stamp.fingerprint, new.fingerprint)
+        if not parts:
+            return _Change(PlannedView(view, "none", token=token), new)
+        edit = Edit("recompute", "the table does not say which query it was built with")
+        if old_config is not None and before is not None:
+            edit, new = self._compared(state, current, (old_config, self.config), schemas, keys, new, parts)
+        size, rows = current.pinned.bytes, current.pinned.count
+        added, dropped, changed = _columns(current.pinned.schema, new)
+        costs = {"stamp": (0, 0), "metadata": (0, 0), "delete": (size, 0), "rewrite": (size, size)}.get(edit.kind, (read + size, size))
+        planned = PlannedView(
+            view,
+            "rebuild" if edit.kind == "recompute" else "edit",
+            edit.reason,
+            "" if edit.kind == "recompute" else edit.kind,
+            added,
+            dropped,
+            changed,
+            diff="" if before is None else self._diff(view, before, new),
+            rows=rows,
+            bytes_read=costs[0],
+            bytes_written=costs[1],
+            token=token,
+        )
+        return _Change(planned, new, edit, current.stamp.fingerprint)
+
+    def _inputs(
+        self, state: OpenView, names: Sequence[str], pins: dict[str, Pinned]
+    ) -> tuple[dict[str, T.StructType], dict[str, tuple[str, ...]]]:
+        """Columns and key of each input: of a table as it is, of a view as it will be. `pins` gets the versions that were read."""
+        found, keys = dict[str, T.StructType](), dict[str, tuple[str, ...]]()
+        there = {}
+        for name in names:
+            if name in self._will_be:
+                own = self._will_be[name]
+                found[name] = T.StructType([f for f in schema(own).fields if not f.name.startswith(HIDDEN_PREFIX)])
+                hidden = any(n.startswith(HIDDEN_PREFIX) for n in own.key_names)
+                keys[name] = () if hidden else own.key_names
+            else:
+                there[name] = self._views.path.input(name)
+        for name, table in there.items():
+            if name in self.config.views:
+                current = published(state.spark, table)
+                if current is None or current.stamp is None:
+                    raise DefinitionError(f"It reads view {name!r}, which has not been built, and can't be (see there).")
+                pins[name] = current.pinned
+            else:
+                pins[name] = table.head(state.spark)
+        inputs = Inputs(there, {name: pins[name] for name in there}, frozenset(), Snapshot({}))
+        return found | inputs.schemas, keys | inputs.primary_keys
+
+    def _compared(
+        self,
+        state: OpenView,
+        current: Published,
+        configs: tuple[Config, Config],
+        schemas: Mapping[str, T.StructType],
+        keys: Mapping[str, tuple[str, ...]],
+        new: Definition,
+        parts: Sequence[str],
+    ) -> tuple[Edit, Definition]:
+        """How the table comes from the query that it was built with to the new one."""
+        assert current.stamp is not None
+        try:
+            old, again = define_each(state.spark, new.view, configs, schemas, keys)
+        except LakeError as error:
+            return Edit("recompute", f"the query that its table was built with can't be read any more: {error}"), new
+        other = differing(old.fingerprint, current.stamp.fingerprint)
+        if other or differing(again.fingerprint, new.fingerprint):
+            of_sources = ("query", "columns", "keys")
+            what = [p for p in other or parts if p not in of_sources]
+            return Edit("recompute", f"{', '.join(what)} changed" if what else "columns or keys of what it reads changed"), new
+        edit = edit_of(old, again, current.pinned.clustered_by)
+        blocks = any(e.on_failure == "block" for e in expectations_of(self.config, new.view))
+        if blocks and edit.kind in _EDITS_OF_ROWS:
+            return Edit("recompute", "its blocking expectations have to see the new rows"), new
+        return edit, again
+
+    def _diff(self, view: str, before: Recorded, new: Definition) -> str:
+        lines = difflib.unified_diff(_lines(before.query), _lines(new.text), f"{view} (published)", f"{view} (lakejoin.yml)", lineterm="")
+        return "\n".join(lines)
+
+    def _downstream(self, view: str) -> tuple[str, ...]:
+        found = [view]
+        for name in found:
+            for other in self.config.views:
+                with suppress(LakeError):
+                    if name in self._views.reads(other) and other not in found:
+                        found.append(other)
+        return tuple(found[1:])
+
+
+def plan(views: OpenViews) -> Plan:
+    """What is to be done for each view of the configuration. Nothing is written."""
+    return Plan(tuple(change.planned for change in Planning(views).each()))
+
+
+def apply(
+    views: OpenViews,
+    asked: Collection[str] | None,
+    shown: Plan | None,
+    act: Callable[[PlannedView], RefreshResult],
+    on_end: Callable[[PlannedView, RefreshResult], None] = lambda *_: None,
+) -> list[RefreshResult]:
+    """Carry out what is to be done for all views, or those asked for, each in one commit. `act`: builds or rebuilds a view; `shown`: a plan
+    that was read before; `on_end`: called with each view that is done.
+
+    Raises ConcurrencyError where the plan is another one now, before anything is done, and DefinitionError for a view that is refused. The
+    views before it stay as they are then.
+    """
+    if shown is not None:
+        now = plan(views)
+        other = now.differing(shown, [v.view for v in now.views if asked is None or v.view in asked])
+        if other:
+            raise ConcurrencyError(
+                f"The plan is out of date: {', '.join(other)} or what was published changed since it was made. Nothing was written. "
+                "Make a new plan, and read it."
+            )
+    planning, results = Planning(views), list[RefreshResult]()
+    for change in planning.each(asked):
+        planned = change.planned
+        if planned.action == "refused":
+            raise DefinitionError(f"View {planned.view!r} can't be applied: {planned.reason}")
+        if planned.action == "none":
+            continue
+        result = _edited(views, change) if planned.action == "edit" else act(planned)
+        results.append(result)
+        on_end(planned, result)
+    return results
+
+
+def _edited(views: OpenViews, change: _Change) -> RefreshResult:
+    assert change.definition is not None
+    assert change.edit is not None
+    view = change.planned.view
+    with views.opened(view) as state:
+        decision = Decision(views.path, state.spark, change.definition, _NOTHING, rebuild=False)
+        return EditRun(decision, change.edit, change.before).run()
+
+
+def _with_query(config: Config, view: str, before: Recorded) -> Config:
+    """The configuration with the query that a view's table was built with."""
+    settings = config.view(view).model_copy(update={"query": before.query, "query_file": None, "function": None, "key": before.key})
+    return config.model_copy(update={"views": {**config.views, view: settings}})
+
+
+def _some(found: Mapping[str, X], names: Sequence[str]) -> dict[str, X]:
+    return {name: found[name] for name in names}
+
+
+def _columns(stored: T.StructType, new: Definition) -> tuple[tuple[str, ...], ...]:
+    """The names of columns added, dropped, and of another type."""
+    old = {f.name: f.dataType.simpleString() for f in stored.fields if not f.name.startswith(HIDDEN_PREFIX)}
+    now = {f.name: f.dataType.simpleString() for f in schema(new).fields if not f.name.startswith(HIDDEN_PREFIX)}
+    added, dropped = (tuple(n for n in one if n not in other) for one, other in ((now, old), (old, now)))
+    return added, dropped, tuple(n for n in now if n in old and now[n] != old[n])
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip().splitlines()
