@@ -72,6 +72,11 @@ class Expressions(Scala):
         """The expression cast to a type, raising where it does not fit."""
         return self._cast(java, self._data_type(ddl), self.none, self._ansi)
 
+    def call(self, function: str, arguments: Sequence[Java]) -> Java:
+        """A call of a function by its name, not analysed."""
+        functions = getattr(self._jvm.org.apache.spark.sql.catalyst.analysis, "UnresolvedFunction$")
+        return getattr(functions, "MODULE$").apply(function, self.seq(arguments), False)
+
     def absolute(self, java: Java) -> Java:
         """The absolute value of an expression."""
         return self._jvm.org.apache.spark.sql.catalyst.expressions.Abs(java)

@@ -18,7 +18,10 @@ from lake.spark.failures import SPARK_ERRORS
 from lake.spark.jvm.gateway import Java
 from lake.spark.session import settings
 
-_LAYERS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
+_LAYERS = {"Project": "projectList", "Aggregate": "aggregateExpressions", "Window": "windowExpressions"}
+_REWRITTEN = "org.apache.spark.sql.catalyst.expressions.InheritAnalysisRules"
+"""Functions that are other expressions once they are analysed, such as nullif."""
+_PASSED = ("SubqueryAlias", "Distinct")
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,8 @@ def over_rows(catalyst: Catalyst, old: Query, new: Query) -> OverRows | None:
         if guess is None:
             return None
         with settings(catalyst.spark, DEFINITION_SETTINGS):
-            found, wanted = (catalyst.optimised(f) for f in (guess.applied(_frame(catalyst, old)), _frame(catalyst, new)))
-            return guess if found.sameResult(wanted) else None
+            plans = [catalyst.analysed(frame) for frame in (guess.applied(_frame(catalyst, old)), _frame(catalyst, new))]
+            return guess if same_plans(catalyst, *plans) else None
     except SPARK_ERRORS:  # what Spark prints of an expression is not always SQL
         return None
 
@@ -76,8 +79,13 @@ def same_rows(catalyst: Catalyst, old: Query, new: Query) -> bool:
     if [name for name, _ in old.columns] != [name for name, _ in new.columns]:
         return False
     with settings(catalyst.spark, DEFINITION_SETTINGS):
-        found, wanted = (catalyst.optimised(_frame(catalyst, query)) for query in (old, new))
-        return bool(found.sameResult(wanted))
+        return same_plans(catalyst, *(catalyst.columns_of(query.tree, query.columns) for query in (old, new)))
+
+
+def same_plans(catalyst: Catalyst, one: Java, other: Java) -> bool:
+    """Whether Spark optimises two plans to the same one, but for the names of columns, and their order within the plans."""
+    found, wanted = (catalyst.in_one_form(catalyst.optimised(catalyst.frame(plan))) for plan in (one, other))
+    return bool(found.sameResult(wanted))
 
 
 def _frame(catalyst: Catalyst, query: Query) -> DataFrame:
@@ -116,7 +124,7 @@ def _guess(catalyst: Catalyst, old: Query, new: Query) -> OverRows | None:
 
 @dataclass(frozen=True)
 class _Layers:
-    """The outermost projections, aggregate and filters of a plan, written out in terms of what is below them.
+    """The outermost projections, windows, aggregate and filters of a plan, written out in terms of what is below them.
 
     `outputs`: the expression of each output column; `conditions`: text → expression of each condition that all its rows fulfil.
     """
@@ -139,7 +147,7 @@ class _Layers:
                 aggregated = aggregated or kind == "Aggregate"
                 inner = catalyst.definitions_of(getattr(plan, _LAYERS[kind])())
                 outputs, conditions = ([_written_out(catalyst, e, inner) for e in each] for each in (outputs, conditions))
-            elif kind != "SubqueryAlias":
+            elif kind not in _PASSED:
                 break
             plan = plan.child()
         return _Layers(outputs, ids, {str(java.sql()): java for java in conditions})
@@ -184,7 +192,10 @@ class _Substitution:
         kind = str(java.getClass().getSimpleName())
         if kind in ("AttributeReference", "AggregateExpression") or self.catalyst.is_a(java, PLAN_EXPRESSION):
             return None
-        children = [self._over(child) for child in self.catalyst.list(java.children())]
+        rewritten = self.catalyst.is_a(java, _REWRITTEN)
+        children = [self._over(child) for child in self.catalyst.list(java.parameters() if rewritten else java.children())]
         if None in children:
             return None
+        if rewritten:
+            return self.catalyst.call(str(java.prettyName()), children)
         return java.withNewChildren(self.catalyst.seq(children)) if children else java

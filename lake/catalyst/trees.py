@@ -21,7 +21,7 @@ class Trees(Expressions):
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark)
         plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        self._project_class, self._aggregate, self._window = plans.Project, plans.Aggregate, plans.Window
+        self._project_class, self._filter, self._aggregate, self._window = plans.Project, plans.Filter, plans.Aggregate, plans.Window
         self._sources: dict[int, str] = {}  # placeholders, by the id of their RDD
 
     def tree(self, plan: Java) -> Node:
@@ -147,8 +147,7 @@ class Trees(Expressions):
         """The same for a sequence of named expressions."""
         found = {}
         for expression in self.list(named):
-            is_alias = expression.getClass().getSimpleName() == "Alias"
-            found[expression.exprId().id()] = expression.child() if is_alias else expression
+            found[expression.exprId().id()] = self._unnamed(expression)
         return found
 
     def below(self, node: Node, expression: Expression) -> Expression:
@@ -159,6 +158,35 @@ class Trees(Expressions):
         """A Project of some columns of a plan, as (name, attribute id)."""
         java = {int(a.exprId().id()): a for a in self.list(plan.output())}
         return self._project([self.alias(java[attribute], name) for name, attribute in columns], plan)
+
+    def in_one_form(self, plan: Java) -> Java:
+        """An optimised plan with the columns of each aggregate in one order, below a projection to its own columns.
+
+        The optimiser leaves the order as it finds it, and a projection that only renames as well.
+        """
+        columns = self.list(plan.output())
+        while plan.nodeName() == "Project":
+            definitions = self.definitions_of(plan.projectList())
+            inner = [definitions[c.exprId().id()] for c in columns]
+            if not all(java.getClass().getSimpleName() == "AttributeReference" for java in inner):
+                break
+            columns, plan = inner, plan.child()
+        return self._project([self.alias(java, "column") for java in columns], self._sorted(plan))
+
+    def _sorted(self, plan: Java) -> Java:
+        children = self.list(plan.children())
+        plan = plan.withNewChildren(self.seq([self._sorted(child) for child in children])) if children else plan
+        if plan.nodeName() != "Aggregate":
+            return plan
+        named = sorted(self.list(plan.aggregateExpressions()), key=lambda java: str(self._unnamed(java).sql()))
+        return self._aggregate(plan.groupingExpressions(), self.seq(named), plan.child(), plan.hint())
+
+    def _unnamed(self, java: Java) -> Java:
+        return java.child() if java.getClass().getSimpleName() == "Alias" else java
+
+    def filtered(self, plan: Java, condition: Java) -> Java:
+        """The rows of a plan that fulfil a condition over its columns."""
+        return self._filter(condition, plan)
 
     def grouping_keys(self, node: Node) -> list[Expression]:
         """The expressions by which an aggregate groups."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from lake import __version__
-from lake.cli import console, dropping, importing
+from lake.cli import console, dropping, importing, planning
 from lake.cli.arguments import BackfillMode, Kind, RowFormat, moment, step_of, time_of, until_of, versions
 from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
@@ -582,6 +582,8 @@ def setup(
 
 app.command(epilog="Examples: lakejoin drop q20 | lakejoin drop q20 --dry-run --json | lakejoin drop q20 --yes")(dropping.drop)
 app.command(epilog="Examples: lakejoin gc | lakejoin gc --yes | lakejoin gc --older-than 7 --yes --json")(dropping.gc)
+app.command(epilog="Examples: lakejoin plan | lakejoin plan --out plan.json | lakejoin plan --markdown")(planning.plan)
+app.command(epilog="Examples: lakejoin apply | lakejoin apply q20 | lakejoin apply --plan plan.json")(planning.apply)
 
 app.add_typer(importing.app, name="import")
 

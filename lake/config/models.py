@@ -202,7 +202,7 @@ class ViewConfig(_Strict):
     properties: dict[str, str] = Field(default_factory=dict)
     """Delta table properties of the table of the view."""
     on_definition_change: Literal["error", "rebuild"] = "error"
-    """What a refresh does if the definition has changed: `error` asks for `lakejoin rebuild`, `rebuild` does it."""
+    """What a refresh does if the definition has changed: `error` asks for `lakejoin apply`, `rebuild` computes all rows again."""
     refresh_mode: Literal["auto", "incremental"] = "auto"
     """`auto`: a refresh may recompute the query if that is necessary or cheaper. `incremental`: it fails instead."""
     recompute_above: float = Field(1.0, ge=0)

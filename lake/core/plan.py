@@ -87,5 +87,6 @@ def check_fingerprint(view: str, old: Mapping[str, str], new: Mapping[str, str])
     cause = " (it is written as it was: the schema of a source changed)" if same else ""
     raise DefinitionChangedError(
         f"The definition of view {view!r} is not the one its table was built with: {'; '.join(shown)} changed{cause}. Nothing was "
-        f'written. Run "lakejoin rebuild {view}", or set `on_definition_change: rebuild`.'
+        f'written. "lakejoin plan" says what that takes, and "lakejoin apply {view}" does it; "lakejoin rebuild {view}" computes all rows '
+        "again, and so does each such refresh with `on_definition_change: rebuild`."
     )

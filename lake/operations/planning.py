@@ -17,11 +17,12 @@ from lake.core.planned import Plan, PlannedView
 from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.delta.pinned import Pinned
+from lake.delta.sources import PinnedSources
 from lake.errors import ConcurrencyError, DefinitionError, LakeError
 from lake.refresh.decide import Decision
 from lake.refresh.edited import EditRun
 from lake.spark.session_digest import digest
-from lake.views.definition import Definition, define_each
+from lake.views.definition import Definition, define_each, define_part
 from lake.views.edit import Edit, edit_of
 from lake.views.inputs import Inputs
 from lake.views.query import named
@@ -31,7 +32,7 @@ from lake.views.table import Published, published, schema
 
 X = TypeVar("X")
 _NOTHING = Inputs({}, {}, frozenset(), Snapshot({}))
-_EDITS_OF_ROWS = ("metadata", "delete", "rewrite")
+_EDITS_OF_ROWS = ("metadata", "delete", "rewrite", "difference")
 
 
 @dataclass(frozen=True)
@@ -93,19 +94,21 @@ class Planning:
             edit, new = self._compared(state, current, (old_config, self.config), schemas, keys, new, parts)
         size, rows = current.pinned.bytes, current.pinned.count
         added, dropped, changed = _columns(current.pinned.schema, new)
-        costs = {"stamp": (0, 0), "metadata": (0, 0), "delete": (size, 0), "rewrite": (size, size)}.get(edit.kind, (read + size, size))
+        free, whole = ("stamp", "metadata"), edit.kind == "recompute"
+        costs = {**dict.fromkeys(free, (0, 0)), "delete": (size, 0), "rewrite": (size, size), "difference": (read, 0)}
+        bytes_read, bytes_written = costs.get(edit.kind, (read + size, size))
         planned = PlannedView(
             view,
-            "rebuild" if edit.kind == "recompute" else "edit",
+            "rebuild" if whole else "edit",
             edit.reason,
-            "" if edit.kind == "recompute" else edit.kind,
+            "" if whole else edit.kind,
             added,
             dropped,
             changed,
             diff="" if before is None else self._diff(view, before, new),
             rows=rows,
-            bytes_read=costs[0],
-            bytes_written=costs[1],
+            bytes_read=bytes_read,
+            bytes_written=bytes_written,
             token=token,
         )
         return _Change(planned, new, edit, current.stamp.fingerprint)
@@ -156,7 +159,12 @@ class Planning:
             of_sources = ("query", "columns", "keys")
             what = [p for p in other or parts if p not in of_sources]
             return Edit("recompute", f"{', '.join(what)} changed" if what else "columns or keys of what it reads changed"), new
-        edit = edit_of(old, again, current.pinned.clustered_by)
+        edit = edit_of(old, again, current.pinned.clustered_by, lambda part: define_part(again, self.config, schemas, keys, part))
+        if edit.kind == "difference":
+            try:
+                self._views.pins_of(state.spark, current.stamp)
+            except LakeError as error:
+                return Edit("recompute", f"the versions that its rows were made of can't be read any more: {error}"), new
         blocks = any(e.on_failure == "block" for e in expectations_of(self.config, new.view))
         if blocks and edit.kind in _EDITS_OF_ROWS:
             return Edit("recompute", "its blocking expectations have to see the new rows"), new
@@ -221,7 +229,11 @@ def _edited(views: OpenViews, change: _Change) -> RefreshResult:
     view = change.planned.view
     with views.opened(view) as state:
         decision = Decision(views.path, state.spark, change.definition, _NOTHING, rebuild=False)
-        return EditRun(decision, change.edit, change.before).run()
+        sources = None
+        if change.edit.kind == "difference" and (current := published(state.spark, views.view_table(view))) and current.stamp:
+            pins = views.pins_of(state.spark, current.stamp)
+            sources = PinnedSources({name: views.path.input(name) for name in pins}, pins, None)
+        return EditRun(decision, change.edit, change.before, sources).run()
 
 
 def _with_query(config: Config, view: str, before: Recorded) -> Config:

@@ -1,4 +1,5 @@
-"""Brings the table of an edited view to its new query without reading a source: one commit, at the snapshot that is published."""
+"""Brings the table of an edited view to its new query, from its own rows or by the rows that differ: one commit, at the snapshot that is
+published."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.core.plan import RefreshPlan, differing
@@ -14,11 +16,17 @@ from lake.core.results import RefreshResult
 from lake.core.stamp import Stamp
 from lake.delta.kept import FEED
 from lake.delta.pinned import Pinned
+from lake.delta.sources import PinnedSources
 from lake.delta.transaction import FILE, POSITION, with_positions
 from lake.refresh import publish
+from lake.refresh.compute import Computation
 from lake.refresh.decide import Decision
 from lake.refresh.outcome import result_of
 from lake.refresh.publish import LostRaceError, Target
+from lake.relations.reading import Reading
+from lake.spark import zset
+from lake.spark.session import few_changes
+from lake.views.definition import Definition
 from lake.views.edit import Edit
 from lake.views.table import Published, app_id, clustered_by, properties, set_properties
 
@@ -27,11 +35,13 @@ _NO_ROWS = {"inserted": 0, "updated": 0, "deleted": 0}
 
 @dataclass(frozen=True)
 class EditRun:
-    """An edit of a view, ready to be published. `before`: the fingerprint of the definition that the edit starts from."""
+    """An edit of a view, ready to be published. `before`: the fingerprint of the definition that the edit starts from; `sources`: what the
+    published rows were made of, for an edit that reads it."""
 
     decision: Decision
     edit: Edit
     before: Mapping[str, str]
+    sources: PinnedSources | None = None
 
     def run(self) -> RefreshResult:
         """Publish the edit. Raises LostRaceError where the table is no longer that of the definition before, TargetError where it can't be
@@ -43,6 +53,8 @@ class EditRun:
         target = Target(self.decision.spark, self.decision.table, current.pinned.log, definition, self.decision.view)
         stamp = self._stamp(current, current.stamp)
         inserted = deleted = 0
+        if self.edit.kind == "difference":
+            return self._differing(target, stamp, current.pinned)
         if self.edit.kind == "rewrite":
             inserted, deleted = self._rewritten(target, stamp, current.pinned)
         elif self.edit.kind == "delete":
@@ -50,8 +62,10 @@ class EditRun:
         else:
             self._redefined(target, stamp)
         target.describe(target.log.head())
-        snapshot = stamp.snapshot
-        return result_of(RefreshPlan(definition.view, "edit", snapshot, snapshot, self.edit.reason), inserted, deleted)
+        return result_of(self._plan(stamp), inserted, deleted)
+
+    def _plan(self, stamp: Stamp) -> RefreshPlan:
+        return RefreshPlan(stamp.view, "edit", stamp.snapshot, stamp.snapshot, self.edit.reason)
 
     def _stamp(self, current: Published, stamp: Stamp) -> Stamp:
         return replace(
@@ -64,6 +78,23 @@ class EditRun:
             started=time.time(),
             lookups=None,
         )
+
+    def _differing(self, target: Target, stamp: Stamp, pinned: Pinned) -> RefreshResult:
+        """Publish the rows that the new query adds, less those that it leaves out."""
+        assert self.sources is not None
+        with few_changes(target.spark) as end, Reading(target.definition.catalyst, self.sources, on_many=end) as reading:
+            signed = ((self.edit.added, 1), (self.edit.removed, -1))
+            rows = [zset.weighted(self._rows(part, reading), weight) for part, weight in signed if part is not None]
+            computation = Computation(target, pinned, stamp, reading, None)
+            edits = computation.edits_of(zset.add(rows)) if rows else None
+            publish.publish(target, stamp, edits, reading)
+            return result_of(self._plan(stamp), edits=edits, reading=reading)
+
+    def _rows(self, part: Definition, reading: Reading) -> DataFrame:
+        """The rows of a part, in the columns of the new query's tree."""
+        pairs = zip(part.table_columns, self.decision.definition.table_columns, strict=True)
+        columns = {f"c{own.attribute}": f"c{theirs.attribute}" for theirs, own in pairs}
+        return part.unguarded.relation.snapshot(reading).selectExpr(*[f"{theirs} AS {own}" for own, theirs in columns.items()])
 
     def _redefined(self, target: Target, stamp: Stamp) -> None:
         """Other columns, or none, and the stamp."""

@@ -151,10 +151,20 @@ def define_each(
             catalyst = Catalyst(spark)
             placeholders = {t: catalyst.placeholder(t, schema) for t, schema in schemas.items()}
             for config in configs:
-                found.append(_defined(catalyst, name, config, schemas, keys, placeholders))
+                frame = view_frame(catalyst, name, config.view(name), config, placeholders)
+                found.append(_defined(catalyst, name, config, schemas, keys, frame))
         except SPARK_ERRORS as error:
             raise refused_by_spark(name, config, error) from error
     return found
+
+
+def define_part(
+    definition: Definition, config: Config, schemas: Mapping[str, T.StructType], keys: Mapping[str, Sequence[str]], analysed: object
+) -> Definition:
+    """Another analysed plan over the placeholders of a definition, as a definition of the same view. Raises DefinitionError."""
+    catalyst = definition.catalyst
+    with settings(catalyst.spark, DEFINITION_SETTINGS):
+        return _defined(catalyst, definition.view, config, schemas, keys, catalyst.frame(analysed))
 
 
 def _defined(
@@ -163,10 +173,9 @@ def _defined(
     config: Config,
     schemas: Mapping[str, T.StructType],
     keys: Mapping[str, Sequence[str]],
-    placeholders: Mapping[str, DataFrame],
+    frame: DataFrame,
 ) -> Definition:
     view = config.view(name)
-    frame = view_frame(catalyst, name, view, config, placeholders)
     plan, optimised = catalyst.analysed(frame), catalyst.optimised(frame)
     found = inspected(plan, catalyst)
     _refuse_nondeterministic(name, found, "" if view.function else query_text(view, config))

@@ -4,36 +4,43 @@ rows stay as they are       the two queries are the same to Spark's optimiser   
 columns go or are renamed   the new query selects columns of the old one              metadata
 rows go                     the new query selects rows of the old one                 delete
 columns are computed        the new query is any SELECT over the rows of the old one  rewrite
+conditions, UNION's inputs  the new query adds and leaves out rows that queries give  difference
 anything else                                                                         recompute
 
-That a query is a SELECT over another one is proven by the optimiser (catalyst/over_rows.py), over all rows that the sources may have.
+That a query is a SELECT over another one, or differs in a part, is proven by the optimiser (catalyst/over_rows.py, parts.py), for all rows
+that the sources may have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from lake.catalyst.over_rows import OverRows, over_rows, same_rows
+from lake.catalyst.parts import parts
 from lake.config.models import HIDDEN_PREFIX
 from lake.core.sql import quoted
 from lake.views.definition import Definition
 
-EditKind = Literal["stamp", "metadata", "delete", "rewrite", "recompute"]
+EditKind = Literal["stamp", "metadata", "delete", "rewrite", "difference", "recompute"]
 
 
 @dataclass(frozen=True)
 class Edit:
-    """How a view's table comes to hold the rows of its new query, and why so. `select`: the new rows, over the old ones."""
+    """How a view's table comes to hold the rows of its new query, and why so. `select`: the new rows, over the old ones; `added` and
+    `removed`: what gives the rows by which the two differ."""
 
     kind: EditKind
     reason: str
     select: OverRows | None = None
+    added: Definition | None = None
+    removed: Definition | None = None
 
 
-def edit_of(old: Definition, new: Definition, clustered_by: Collection[str]) -> Edit:
-    """The cheapest edit. Both definitions are over the same placeholders; `clustered_by`: columns of the table that have to stay."""
+def edit_of(old: Definition, new: Definition, clustered_by: Collection[str], define: Callable[[object], Definition]) -> Edit:
+    """The cheapest edit. Both definitions are over the same placeholders; `clustered_by`: columns of the table that have to stay; `define`:
+    makes a definition of another analysed plan over these."""
     why = _incomparable(old, new)
     if why:
         return Edit("recompute", why)
@@ -42,11 +49,10 @@ def edit_of(old: Definition, new: Definition, clustered_by: Collection[str]) -> 
     if same_rows(new.catalyst, old.query, new.query):
         return Edit("stamp", "the query is written in another way, and gives the same rows")
     select = over_rows(new.catalyst, old.query, new.query)
-    if select is None:
-        return Edit("recompute", "the new rows can't be proven to be a selection of the stored ones")
-    inexact = [c for c in (*old.rounded, *old.of_either_zero) if any(quoted(c) in sql or c in sql for sql in select.computed)]
-    if inexact:
-        return Edit("recompute", f"the new rows are computed from {inexact[0]}, whose last digits depend on the order of its rows")
+    inexact = [c for c in (*old.rounded, *old.of_either_zero) if select and any(quoted(c) in s or c in s for s in select.computed)]
+    if select is None or inexact:
+        why = f"they are computed from {inexact[0]}, whose last digits depend on the order of rows" if inexact else "that can't be proven"
+        return _difference(old, new, define) or Edit("recompute", f"the new rows are no selection of the stored ones: {why}")
     names, renames = [c.name for c in old.table_columns], select.renames
     if renames is None or (select.condition and list(renames.items()) != [(n, n) for n in names]):
         return Edit("rewrite", f"the new rows are computed from the stored ones{_where(select)}", select)
@@ -58,12 +64,30 @@ def edit_of(old: Definition, new: Definition, clustered_by: Collection[str]) -> 
     return Edit("metadata", _columns(gone, renames), select)
 
 
+def _difference(old: Definition, new: Definition, define: Callable[[object], Definition]) -> Edit | None:
+    assert old.query is not None
+    assert new.query is not None
+    found = parts(new.catalyst, old.query.analysed, new.query.analysed)
+    if found is None:
+        return None
+    added, removed = (None if plan is None else define(plan) for plan in (found.added, found.removed))
+    wanted = [(c.name, c.data_type) for c in new.table_columns]
+    for definition in (old, added, removed):
+        if definition is not None and ([(c.name, c.data_type) for c in definition.table_columns] != wanted or _dependent(definition)):
+            return None
+    return Edit("difference", f"rows are computed where the {found.what} differ", added=added, removed=removed)
+
+
+def _dependent(definition: Definition) -> str:
+    return definition.relation.order_dependent
+
+
 def _incomparable(old: Definition, new: Definition) -> str:
     """Why the stored rows say nothing of the new ones; empty where they may."""
     if set(old.sources) != set(new.sources):
         return "it reads other tables than before"
-    if new.relation.order_dependent or old.relation.order_dependent:
-        return f"its rows depend on the order of others: {new.relation.order_dependent or old.relation.order_dependent}"
+    if _dependent(new) or _dependent(old):
+        return f"its rows depend on the order of others: {_dependent(new) or _dependent(old)}"
     if new.key_given and (not old.key_given or old.key_names != new.key_names):
         return "another key is declared for it, which has to be checked"
     return ""
