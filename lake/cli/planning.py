@@ -14,11 +14,11 @@ from lake.cli import console
 from lake.cli.context import invocation, working, write_atomically
 from lake.core.planned import Plan, PlannedView
 from lake.core.results import RefreshResult
-from lake.core.texts import bytes_text
+from lake.core.texts import size_text
 from lake.errors import ConfigError
 
-_SIGNS = {"build": "+", "edit": "~", "rebuild": "!", "remove": "-", "refused": "x"}
-_DONE = {"build": "to build", "edit": "to edit", "rebuild": "to rebuild", "remove": "removed", "refused": "refused", "none": "unchanged"}
+_SIGNS = {"build": "+", "edit": "~", "rebuild": "!", "removed": "-", "refused": "x"}
+_DONE = {"build": "to build", "edit": "to edit", "rebuild": "to rebuild", "removed": "removed", "refused": "refused", "none": "unchanged"}
 _COSTS = {
     "stamp": "no row changes",
     "metadata": "no row is read or written",
@@ -100,8 +100,10 @@ def _lines(found: Plan) -> Iterator[str]:
         yield from (f"    {text}" for text in _details(view))
         yield from (f"    {text}" for text in view.diff.splitlines())
     yield _summary(found)
-    if found.changes and found.exit_code == 2:
+    if found.exit_code == 2:
         yield "Next: lakejoin apply"
+    if any(view.action == "removed" for view in found.views):
+        yield "lakejoin drop VIEW deletes what is kept of a removed view; lakejoin gc, of all that were removed long ago."
 
 
 def _markdown(found: Plan) -> Iterator[str]:
@@ -140,11 +142,13 @@ def _details(view: PlannedView) -> Iterator[str]:
 
 
 def _cost(view: PlannedView) -> str:
-    read, written = bytes_text(view.bytes_read), bytes_text(view.bytes_written)
+    read, written = size_text(view.bytes_read), size_text(view.bytes_written)
     if view.action == "edit":
         return _COSTS[view.how].format(read=read)
     if view.action == "build":
         return f"reads {read} of the sources"
+    if view.action == "removed":
+        return f"{read} on disk"
     return f"reads {read}, writes at most {written} ({view.rows:,} rows now)" if view.action == "rebuild" and view.rows is not None else ""
 
 

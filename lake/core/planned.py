@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Action = Literal["none", "build", "edit", "rebuild", "remove", "refused"]
+Action = Literal["none", "build", "edit", "rebuild", "removed", "refused"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,8 @@ class PlannedView:
     before is known; `rows`: of the view now; `bytes_read`, `bytes_written`: by estimate, of data files; `downstream`: the views that read
     it, directly or not. `token` tells this plan from another one for the view.
 
-    An action "refused" has no remedy but another configuration: `reason` is the error.
+    Two actions are none of `apply`: a "refused" view needs another configuration (`reason` is the error), and what is kept of a "removed"
+    one, which is no longer in the configuration, goes by `drop` or `gc`.
     """
 
     view: str
@@ -46,13 +47,14 @@ class Plan:
 
     @property
     def changes(self) -> tuple[PlannedView, ...]:
-        """The views for which something is to be done."""
+        """The views for which something is to be done, by `apply` or by a person."""
         return tuple(v for v in self.views if v.action != "none")
 
     @property
     def exit_code(self) -> int:
         """0: nothing to do; 2: changes; 1: a view is refused."""
-        return 1 if any(v.action == "refused" for v in self.views) else 2 if self.changes else 0
+        done = {v.action for v in self.changes} - {"removed"}
+        return 1 if "refused" in done else 2 if done else 0
 
     def to_json(self) -> dict[str, Any]:
         return {"views": [asdict(view) for view in self.views]}

@@ -30,16 +30,6 @@ def length_text(seconds: float) -> str:
     return ("-" if seconds < 0 and parts else "") + (" ".join(parts[:2]) or f"{abs(seconds):.3g} seconds")
 
 
-def bytes_text(number: int) -> str:
-    """A size in bytes, in its largest unit: `12 MB`."""
-    size, unit = float(number), "bytes"
-    for larger in ("KB", "MB", "GB", "TB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:,.0f} {unit}"
-
-
 def _in_units(seconds: float) -> list[str]:
     """A length of time in all of its units, the largest first; empty if it is less than a second."""
     parts = list[str]()

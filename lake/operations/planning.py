@@ -19,6 +19,7 @@ from lake.core.snapshots import Snapshot
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
 from lake.errors import ConcurrencyError, DefinitionError, LakeError
+from lake.operations.removed import removed_views
 from lake.refresh.decide import Decision
 from lake.refresh.edited import EditRun
 from lake.spark.session_digest import digest
@@ -185,8 +186,13 @@ class Planning:
 
 
 def plan(views: OpenViews) -> Plan:
-    """What is to be done for each view of the configuration. Nothing is written."""
-    return Plan(tuple(change.planned for change in Planning(views).each()))
+    """What is to be done for each view of the configuration, and what is kept of views that are no longer in it. Nothing is written."""
+    planned = [change.planned for change in Planning(views).each()]
+    gone = [
+        PlannedView(found.name, "removed", f"it is not in the configuration, and {found.table} is kept", bytes_read=found.bytes)
+        for found in removed_views(views)
+    ]
+    return Plan((*planned, *gone))
 
 
 def apply(

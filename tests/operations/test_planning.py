@@ -18,11 +18,6 @@ UNION = "SELECT id, k FROM t UNION ALL SELECT id, w FROM u"
 GROUPS = "SELECT k, sum(id) AS s, count(*) AS n FROM t"
 EDITS = {
     "conjuncts in another order": ("SELECT id, k FROM t WHERE v > 1 AND k > 0", "SELECT id, k FROM t WHERE k > 0 AND v > 1", "stamp"),
-    "a subquery written out": (
-        "SELECT id, k FROM t WHERE v > 1",
-        "SELECT * FROM (SELECT id, k FROM (SELECT * FROM t) WHERE v > 1)",
-        "stamp",
-    ),
     "a column dropped": ("SELECT id, k, v FROM t", "SELECT id, v FROM t", "metadata"),
     "the key dropped": ("SELECT id, k, v FROM t", "SELECT k, v FROM t", "metadata"),
     "columns renamed and moved": ("SELECT id, k, v FROM t", "SELECT v AS k, k AS v, id AS ident FROM t", "metadata"),
