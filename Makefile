@@ -51,6 +51,7 @@ bench: $(VENV)/.development ## Refresh against recompute, side by side; writes b
 	$(BIN)/python -m benchmarks.shapes
 	$(BIN)/python -m benchmarks.changes
 	$(BIN)/python -m benchmarks.checks
+	$(BIN)/python -m benchmarks.edits
 	$(BIN)/python -m benchmarks.tpch
 	$(BIN)/python -m benchmarks.parallel
 	$(BIN)/python -m benchmarks.warehouse
