@@ -17,8 +17,16 @@ from lake.core.results import RefreshResult
 from lake.core.texts import size_text
 from lake.errors import ConfigError
 
-_SIGNS = {"build": "+", "edit": "~", "rebuild": "!", "removed": "-", "refused": "x"}
-_DONE = {"build": "to build", "edit": "to edit", "rebuild": "to rebuild", "removed": "removed", "refused": "refused", "none": "unchanged"}
+_SIGNS = {"build": "+", "edit": "~", "rebuild": "!", "rename": ">", "removed": "-", "refused": "x"}
+_DONE = {
+    "build": "to build",
+    "edit": "to edit",
+    "rebuild": "to rebuild",
+    "rename": "to rename",
+    "removed": "removed",
+    "refused": "refused",
+    "none": "unchanged",
+}
 _COSTS = {
     "stamp": "no row changes",
     "metadata": "no row is read or written",

@@ -201,6 +201,8 @@ class ViewConfig(_Strict):
     """Columns by which the table of the view is clustered. Default: the key of the view."""
     properties: dict[str, str] = Field(default_factory=dict)
     """Delta table properties of the table of the view."""
+    renamed_from: str | None = None
+    """The earlier name of the view: `lakejoin apply` takes over the table of that name, with its rows, history and progress."""
     on_definition_change: Literal["error", "rebuild"] = "error"
     """What a refresh does if the definition has changed: `error` asks for `lakejoin apply`, `rebuild` computes all rows again."""
     refresh_mode: Literal["auto", "incremental"] = "auto"
@@ -394,6 +396,22 @@ class Config(_Strict):
                 place = "views" if name in self.views else "tables"
                 wrong = f"the name {name!r} is given twice among tables and views (upper and lower case count as one). Rename one of them"
                 raise PydanticCustomError("name", "{wrong}", {"wrong": wrong, "at": (place, name)})
+        return self
+
+    @model_validator(mode="after")
+    def _earlier_names(self) -> Config:
+        taken = dict[str, str]()
+        for name, view in self.views.items():
+            earlier = view.renamed_from
+            if earlier is None:
+                continue
+            if earlier in self.views:
+                raise ValueError(f"view {name!r} is `renamed_from: {earlier}`, which is a view as well. Remove one of them")
+            if wrong := _wrong_name(earlier, is_view=True):
+                raise ValueError(f"view {name!r} is `renamed_from: {earlier}`: the name {wrong}")
+            if earlier in taken:
+                raise ValueError(f"views {taken[earlier]!r} and {name!r} are both `renamed_from: {earlier}`. Remove one of them")
+            taken[earlier] = name
         return self
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Action = Literal["none", "build", "edit", "rebuild", "removed", "refused"]
+Action = Literal["none", "build", "edit", "rebuild", "rename", "removed", "refused"]
 
 
 @dataclass(frozen=True)

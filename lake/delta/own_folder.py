@@ -22,6 +22,7 @@ from lake.spark.jvm.gateway import Java, jvm_of
 
 LOG = "_delta_log"
 _LOCAL = re.compile(r"(?:file:(?://)?)?(/.*)")
+_MOVES_FOLDERS = ("hdfs", "viewfs", "abfs", "abfss")
 _COMMIT = re.compile(r"\d{20}\.json")
 
 
@@ -64,6 +65,22 @@ class OwnFolder:
                 if "metaData" in (action := json.loads(line or "{}")):
                     return {str(k): str(v) for k, v in (action["metaData"].get("configuration") or {}).items()}
         return {}
+
+    def move(self, place: str) -> None:
+        """Move the folder, in one step. Raises OSError where there is something already, ValueError where the storage has no such step."""
+        target = local_path(place)
+        if self._local is not None and target is not None:
+            if target.exists():
+                raise FileExistsError(f"{target} exists")
+            self._local.rename(target)
+        else:
+            files, folder = self._java
+            if str(files.getScheme()) not in _MOVES_FOLDERS:
+                raise ValueError(f"storage of {files.getScheme()}:// has no folders that could be moved in one step")
+            if not files.rename(folder, jvm_of(self._spark).org.apache.hadoop.fs.Path(place)):
+                raise OSError(f"{place} exists, or can't be written")
+        for moved in (self, OwnFolder(self._spark, place)):
+            moved._forget()
 
     def remove(self) -> None:
         """Remove all files but the log, then the log from its oldest file to its newest commit, then the folders, if nobody has written

@@ -18,8 +18,10 @@ from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
+from lake.delta.tables import Table
 from lake.errors import ConcurrencyError, DefinitionError, LakeError
 from lake.operations.removed import removed_views
+from lake.operations.renaming import taken_over
 from lake.refresh.decide import Decision
 from lake.refresh.edited import EditRun
 from lake.spark.session_digest import digest
@@ -29,6 +31,7 @@ from lake.views.inputs import Inputs
 from lake.views.query import named
 from lake.views.recorded import Recorded, digest_of, recorded
 from lake.views.registry import OpenView, OpenViews
+from lake.views.renamed import earlier_table
 from lake.views.table import Published, published, schema
 
 X = TypeVar("X")
@@ -38,12 +41,14 @@ _EDITS_OF_ROWS = ("metadata", "delete", "rewrite", "difference")
 
 @dataclass(frozen=True)
 class _Change:
-    """A view's plan, with what it takes to carry it out. `definition`: the new one, None where it is refused."""
+    """A view's plan, with what it takes to carry it out. `definition`: the new one, None where it is refused; `earlier`: the table of its
+    earlier name."""
 
     planned: PlannedView
     definition: Definition | None = None
     edit: Edit | None = None
     before: Mapping[str, str] = field(default_factory=dict)
+    earlier: Table | None = None
 
 
 class Planning:
@@ -74,7 +79,14 @@ class Planning:
         return replace(change, planned=replace(change.planned, downstream=self._downstream(view)))
 
     def _of(self, view: str, state: OpenView) -> _Change:
-        current = published(state.spark, self._views.view_table(view))
+        earlier = earlier_table(state.spark, self.config, view)
+        if earlier is not None:
+            change = self._from(view, state, published(state.spark, earlier))
+            return replace(change, planned=_renamed(change.planned, earlier), earlier=earlier)
+        return self._from(view, state, published(state.spark, self._views.view_table(view)))
+
+    def _from(self, view: str, state: OpenView, current: Published | None) -> _Change:
+        """What is to be done for a view, from what is published."""
         names, pins = self._views.reads(view), dict[str, Pinned]()
         before = None
         if current is not None and current.stamp is not None:
@@ -223,10 +235,30 @@ def apply(
             raise DefinitionError(f"View {planned.view!r} can't be applied: {planned.reason}")
         if planned.action == "none":
             continue
+        if planned.action == "rename":
+            result = _renamed_table(views, change)
+            results.append(result)
+            on_end(planned, result)
+            change = planning.of(planned.view)
+            planned = change.planned
+        if planned.action == "none":
+            continue
         result = _edited(views, change) if planned.action == "edit" else act(planned)
         results.append(result)
         on_end(planned, result)
     return results
+
+
+def _renamed(planned: PlannedView, earlier: Table) -> PlannedView:
+    """The plan of a view of another name before: whatever is done comes after its table was taken over."""
+    then = "" if planned.action == "none" else f"; then {planned.action}{f' ({planned.how})' if planned.how else ''}: {planned.reason}"
+    return replace(planned, action="rename", reason=f"the table of {earlier.label} is taken over{then}")
+
+
+def _renamed_table(views: OpenViews, change: _Change) -> RefreshResult:
+    assert change.earlier is not None
+    with views.opened(change.planned.view) as state:
+        return taken_over(state.spark, views.config, change.planned.view, change.earlier)
 
 
 def _edited(views: OpenViews, change: _Change) -> RefreshResult:

@@ -49,7 +49,8 @@ def removed_views(lake: Lake) -> list[RemovedView]:
 def _names(lake: Lake) -> Iterator[str]:
     """The names of views that are not in the configuration, by the tables in its target that have the property of one."""
     spark, config = lake.spark, lake.config
-    known = {(view + end).lower() for view in config.views for end in SUFFIXES.values()}
+    earlier = [view.renamed_from for view in config.views.values() if view.renamed_from is not None]  # `apply` takes these over
+    known = {(view + end).lower() for view in (*config.views, *earlier) for end in SUFFIXES.values()}
     for table in _in_catalog(spark, config) if config.view_path("") is None else _in_folder(spark, config):
         if table.label.lower() in known:
             continue

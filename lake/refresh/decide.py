@@ -19,6 +19,7 @@ from lake.relations.budget import Budget
 from lake.views import explain
 from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath
+from lake.views.renamed import refuse_renamed
 from lake.views.table import Published, open_log, published, refuse_ambiguous
 
 
@@ -87,6 +88,8 @@ class Decision:
             )
         refuse_ambiguous(self.spark, self.path.config.ambiguous_target, self.table)
         two_writers.refuse(self.spark, self.table, self.path.config.single_writer)
+        if self.view.renamed_from is not None and self.path.kind == "strong":
+            refuse_renamed(self.spark, self.path.config, self.definition.view)
 
     def refuse_other_columns(self, current: Published) -> None:
         """Raise TargetError where the table does not have the view's columns: the query was edited, or another writer altered the table."""

@@ -3,13 +3,15 @@ its commits; plans of several views; what is refused."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from lake import Lakehouse
+from lake import Lakehouse, open_lake
 from lake.core.planned import Plan, PlannedView
 from lake.errors import ConcurrencyError, ConfigError, DefinitionError
+from lake.operations import renaming
 from lake.refresh import edited
 from tests.lakes import TestLake, multiset
 
@@ -168,6 +170,56 @@ def test_an_edit_killed_before_or_after_its_commit_is_done_once(tables: TestLake
     tables.assert_exact("v")
     tables.view("v", "SELECT id FROM t WHERE k <> 1")  # the refresh has recorded the query that the killed edit published
     assert [v.how for v in tables.open.plan().changes] == ["metadata"]
+
+
+def test_a_renamed_view_keeps_rows_history_and_progress(tables: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables.view("old", "SELECT id, k, v FROM t")
+    tables.refresh("old")
+    before = tables.open.stamp("old")
+    assert before is not None
+    moved(tables)
+    del tables.views["old"]
+    tables.view("new", "SELECT id, k FROM t WHERE k <> 1", renamed_from="old")
+    (planned,) = tables.open.plan().views
+    assert planned.action == "rename"
+    assert planned.reason.startswith("the table of old is taken over; then edit (rewrite): ")
+    assert tables.open.plan().exit_code == 2
+    with pytest.raises(DefinitionError, match=r"'new' is renamed from 'old', whose table is still under that name.*lakejoin apply new"):
+        tables.refresh("new")
+
+    class KilledError(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(renaming.Transaction, "commit", die)
+        with pytest.raises(KilledError):
+            tables.open.apply()
+    assert [v.action for v in tables.open.plan().views] == ["rename"]
+    assert [(r.view, r.mode) for r in tables.open.apply()] == [("new", "edit"), ("new", "edit")]
+    after = tables.open.stamp("new")
+    assert after is not None
+    assert (after.view, after.snapshot, after.number) == ("new", before.snapshot, before.number + 2)
+    assert [p.stamp.view for p in tables.open.history("new")] == ["old", "new", "new"]
+    assert tables.open.plan().changes == ()
+    assert tables.refresh("new").mode == "incremental"
+    tables.assert_exact("new")
+    tables.view("third", "SELECT id FROM t", renamed_from="fourth")  # there is nothing of it
+    assert {v.view: v.action for v in tables.open.plan().views} == {"new": "none", "third": "build"}
+
+
+def test_a_name_that_is_taken_is_no_earlier_name(tables: TestLake) -> None:
+    tables.view("v", "SELECT id FROM t")
+    for views, message in (
+        ({"w": "v"}, "view 'w' is `renamed_from: v`, which is a view as well"),
+        ({"w": "x", "y": "x"}, "views 'w' and 'y' are both `renamed_from: x`"),
+        ({"w": "../x"}, "view 'w' is `renamed_from: ../x`: the name"),
+    ):
+        given = {name: {"query": "SELECT id FROM t", "renamed_from": earlier} for name, earlier in views.items()}
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            open_lake({**tables.config, "views": {**tables.views, **given}})
 
 
 def test_a_plan_that_is_older_than_the_lake_applies_nothing(tables: TestLake) -> None:

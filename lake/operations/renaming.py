@@ -1,0 +1,68 @@
+"""Takes over the table of a view's earlier name: moves it, then writes the new name into it, in one commit with a stamp of the new name."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from lake.config.models import Config
+from lake.core.plan import RefreshPlan
+from lake.core.results import RefreshResult
+from lake.delta import two_writers
+from lake.delta.own_folder import OwnFolder
+from lake.delta.tables import Table, reason
+from lake.delta.transaction import Transaction
+from lake.errors import TargetError
+from lake.refresh.outcome import result_of
+from lake.spark.failures import SPARK_ERRORS
+from lake.views.inputs import table_of
+from lake.views.table import app_id, published
+
+_NO_ROWS = {"inserted": 0, "updated": 0, "deleted": 0}
+
+
+def taken_over(spark: SparkSession, config: Config, view: str, earlier: Table) -> RefreshResult:
+    """Move the table of a view's earlier name to the view's place, and name it after the view. A process that ends in between leaves a
+    table that is found again.
+
+    `earlier`: of `earlier_table`. Raises TargetError where the table can't be moved; it is then as it was.
+    """
+    own = table_of(config, view)
+    two_writers.refuse(spark, own, config.single_writer)
+    if (earlier.path, earlier.name) != (own.path, own.name):
+        _move(spark, earlier, own)
+    current = published(spark, Table(earlier.label, own.path, own.name))
+    if current is None or current.stamp is None:
+        raise TargetError(f"View {earlier.label!r} was never built. Nothing was written. Remove `renamed_from` from view {view!r}.")
+    transaction = Transaction(current.pinned)
+    transaction.redefine({name: name for name in current.pinned.schema.names}, {"lakejoin.view": view})
+    stamp = replace(
+        current.stamp,
+        view=view,
+        number=current.next_number,
+        run_id=uuid.uuid4().hex,
+        base=current.pinned.version.number,
+        mode="edit",
+        started=time.time(),
+        lookups=None,
+    )
+    transaction.newest(app_id(earlier.label))  # a refresh under the earlier name at the same time is a conflict
+    transaction.commit(app_id(view), stamp.number, stamp.to_json(), _NO_ROWS)
+    return result_of(RefreshPlan(view, "edit", stamp.snapshot, stamp.snapshot, f"the table of {earlier.label} was taken over"))
+
+
+def _move(spark: SparkSession, earlier: Table, own: Table) -> None:
+    try:
+        if earlier.path is not None and own.path is not None:
+            OwnFolder(spark, earlier.path).move(own.path)
+        else:
+            spark.sql(f"ALTER TABLE {earlier.sql} RENAME TO {own.sql}")
+    except (*SPARK_ERRORS, OSError, ValueError) as error:
+        raise TargetError(
+            f"The table of view {earlier.label!r} can't be moved from {earlier.path or earlier.name} to {own.path or own.name}: "
+            f"{reason(error)}. It is as it was. Move it yourself while nothing refreshes it, or remove `renamed_from` to build the view "
+            "anew."
+        ) from error
