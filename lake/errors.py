@@ -90,15 +90,16 @@ class ConcurrencyError(LakeError):
 
 
 class ViewsFailedError(LakeError):
-    """Some of several views could not be refreshed. `failed`: the error of each; `skipped`: views that read one of them; `results`: of the
-    views that were refreshed. The exit code is that of the first failure."""
+    """Some of several views could not be refreshed, or applied. `failed`: the error of each; `skipped`: views that read one of them;
+    `results`: of the views that were. The exit code is that of the first failure."""
 
-    def __init__(self, failed: Mapping[str, Exception], skipped: Sequence[str], results: Sequence[Any]) -> None:
+    def __init__(self, failed: Mapping[str, Exception], skipped: Sequence[str], results: Sequence[Any], done: str = "refreshed") -> None:
         self.failed, self.skipped, self.results = dict(failed), tuple(skipped), tuple(results)
         self.exit_code = next((getattr(error, "exit_code", 1) for error in failed.values()), 1)
         shown = "\n".join(f"- {view}: {error}" for view, error in failed.items())
         left = f"\nSkipped, since they read one of these: {', '.join(skipped)}." if skipped else ""
-        super().__init__(f"{len(failed)} of {len(failed) + len(skipped) + len(results)} views could not be refreshed:\n{shown}{left}")
+        number = len(failed) + len(skipped) + len({getattr(result, "view", result) for result in results})
+        super().__init__(f"{len(failed)} of {number} views could not be {done}:\n{shown}{left}")
 
 
 class InternalError(LakeError):

@@ -138,8 +138,8 @@ class Lakehouse(OpenViews):
         """Carry out what `plan` says, for all views or some, in dependency order, each in one commit; readers see the old rows until then.
 
         `plan`: one that was read before; ConcurrencyError, with nothing written, where it is another one now. `on_end`: called with each
-        view that is done. An edit leaves the view at its snapshot; its next refresh reads what came since. Raises LakeError; the views
-        before it stay applied, and the next call goes on.
+        view that is done. An edit leaves the view at its snapshot; its next refresh reads what came since. A view that fails does not stop
+        those that do not read it: ViewsFailedError names each at the end, and the next call goes on.
         """
         self._refuse_eventual("apply")
         for view in views or ():

@@ -142,6 +142,11 @@ class Expressions(Scala):
         """The expression under a name, with an id of its own, and not marked as a session window."""
         return self._alias_class(expression, name, self._new_id(), self._empty, self.none, self._unmarked)
 
+    def plain(self, expression: Java, name: str) -> Java:
+        """The same without any metadata."""
+        nothing = self.some(self._jvm.org.apache.spark.sql.types.Metadata.empty())
+        return self._alias_class(expression, name, self._new_id(), self._empty, nothing, self._empty)
+
     def new_id(self) -> Java:
         """An expression id that no other expression has."""
         return self._new_id()

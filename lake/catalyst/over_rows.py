@@ -85,7 +85,7 @@ def same_rows(catalyst: Catalyst, old: Query, new: Query) -> bool:
 def same_plans(catalyst: Catalyst, one: Java, other: Java) -> bool:
     """Whether Spark optimises two plans to the same one, but for the names of columns, and their order within the plans."""
     found, wanted = (catalyst.in_one_form(catalyst.optimised(catalyst.frame(plan))) for plan in (one, other))
-    return bool(found.sameResult(wanted))
+    return bool(found.sameResult(wanted)) and catalyst.chains(found) == catalyst.chains(wanted)
 
 
 def _frame(catalyst: Catalyst, query: Query) -> DataFrame:

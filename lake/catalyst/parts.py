@@ -107,11 +107,11 @@ def _of_conditions(catalyst: Catalyst, old: Java, new: Java) -> Parts | None:
     moved = _Moved.between(catalyst, had.below, has.below)
     outputs = [moved.here(java) for java in catalyst.list(had.project.projectList())]
     own = catalyst.list(has.project.projectList())
-    if len(outputs) != len(own) or not all(_defined_alike(a, b) for a, b in zip(outputs, own, strict=True)):
+    if len(outputs) != len(own) or not all(_alike(catalyst, a, b) for a, b in zip(outputs, own, strict=True)):
         return None
     before = [moved.here(java) for java in had.conditions]
-    only_before = [c for c in before if not any(c.semanticEquals(d) for d in has.conditions)]
-    only_now = [d for d in has.conditions if not any(d.semanticEquals(c) for c in before)]
+    only_before = [c for c in before if not any(_alike(catalyst, c, d) for d in has.conditions)]
+    only_now = [d for d in has.conditions if not any(_alike(catalyst, d, c) for c in before)]
     common = [d for d in has.conditions if d not in only_now]
     if any(catalyst.has_subquery(catalyst.expression(c)) for c in (*only_before, *only_now)):
         return None
@@ -136,9 +136,10 @@ class _Moved:
         return self.catalyst.substituted(self.catalyst.expression(java), self.columns).java
 
 
-def _defined_alike(a: Java, b: Java) -> bool:
-    inner = [java.child() if java.getClass().getSimpleName() == "Alias" else java for java in (a, b)]
-    return bool(inner[0].semanticEquals(inner[1]))
+def _alike(catalyst: Catalyst, a: Java, b: Java) -> bool:
+    """Whether two expressions give the same value, bit by bit; under which names does not matter."""
+    one, other = (java.child() if java.getClass().getSimpleName() == "Alias" else java for java in (a, b))
+    return bool(one.semanticEquals(other)) and catalyst.chains(one) == catalyst.chains(other)
 
 
 def _selected(catalyst: Catalyst, of: _Selection, all_of: Sequence[Java], not_all_of: Sequence[Java]) -> Java | None:

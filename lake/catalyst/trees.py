@@ -12,6 +12,7 @@ from lake.catalyst.nodes import Expression, Node
 from lake.spark.jvm.gateway import Java
 
 LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
+_CHAINS = ("Add", "Multiply")
 _FIRST = {"EqualTo": "1", "LessThanOrEqual": "1", "LessThan": "2"}
 
 
@@ -155,9 +156,9 @@ class Trees(Expressions):
         return self.substituted(expression, self.definitions(node))
 
     def columns_of(self, plan: Java, columns: Sequence[tuple[str, int]]) -> Java:
-        """A Project of some columns of a plan, as (name, attribute id)."""
+        """A Project of some columns of a plan, as (name, attribute id); plain as those of a view's table: no CHAR, which Spark pads."""
         java = {int(a.exprId().id()): a for a in self.list(plan.output())}
-        return self._project([self.alias(java[attribute], name) for name, attribute in columns], plan)
+        return self._project([self.plain(java[attribute], name) for name, attribute in columns], plan)
 
     def in_one_form(self, plan: Java) -> Java:
         """An optimised plan with the columns of each aggregate in one order, below a projection to its own columns.
@@ -172,6 +173,11 @@ class Trees(Expressions):
                 break
             columns, plan = inner, plan.child()
         return self._project([self.alias(java, "column") for java in columns], self._sorted(plan))
+
+    def chains(self, java: Java) -> list[str]:
+        """The sums and products in a plan or an expression, as they are written. Spark takes them for the same in any order, but of
+        floating-point numbers the order changes the last digits, and of whole numbers what overflows."""
+        return sorted(str(found.sql()) for kind, found in self.census(java) if kind in _CHAINS)
 
     def _sorted(self, plan: Java) -> Java:
         children = self.list(plan.children())

@@ -72,7 +72,7 @@ def apply(
     """Carry out what lakejoin plan says: build new views, bring edited ones to their new query. Each is one commit; readers see the old
     rows until then.
 
-    If a view fails, those before it stay applied, and the next lakejoin apply goes on.
+    A view that fails does not stop those that do not read it, and the next lakejoin apply goes on.
     """
     with invocation(context) as invoked:
         lake = invoked.lake()

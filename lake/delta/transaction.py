@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from lake.config.models import HIDDEN_PREFIX
 from lake.delta.listing import MOST_NAMES
 from lake.delta.pinned import Pinned
+from lake.delta.statistics import STATISTICS_COLUMNS
 from lake.spark.jvm.gateway import Java, active
 from lake.spark.session import settings
 
@@ -74,7 +75,8 @@ class Transaction:
             self._jvm.own_files.rewrite(self._java, rows._jdf, self._scala.immutable(files), self._actions)
 
     def redefine(self, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        """Give the table other columns, in this order, as new name → present name, and these properties besides those that it has.
+        """Give the table other columns, in this order, as new name → present name, and these properties besides those that it has (the
+        columns that have statistics are all, unless the properties name some).
 
         No data file changes: under column mapping each column keeps its name in the files. A column that is not named is dropped.
         """
@@ -82,7 +84,8 @@ class Transaction:
         fields = {field["name"]: field for field in json.loads(before.schemaString())["fields"]}
         schema = json.dumps({"type": "struct", "fields": [fields[old] | {"name": new} for new, old in columns.items()]})
         own = self._jvm.java.util.HashMap()
-        for name, value in {**self._pinned.properties, **properties}.items():
+        kept = {name: value for name, value in self._pinned.properties.items() if name != STATISTICS_COLUMNS}
+        for name, value in {**kept, **properties}.items():
             own.put(name, value)
         configuration = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(own)
         parts = [before.id(), before.name(), before.description(), before.format(), schema, before.partitionColumns()]

@@ -19,7 +19,7 @@ from lake.core.snapshots import Snapshot
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
 from lake.delta.tables import Table
-from lake.errors import ConcurrencyError, DefinitionError, LakeError
+from lake.errors import ConcurrencyError, DefinitionError, LakeError, ViewsFailedError
 from lake.operations.removed import removed_views
 from lake.operations.renaming import taken_over
 from lake.refresh.decide import Decision
@@ -58,14 +58,13 @@ class Planning:
         self._views, self.config = views, views.config
         self._will_be: dict[str, Definition] = {}
 
-    def each(self, asked: Collection[str] | None = None) -> Iterator[_Change]:
+    def each(self) -> Iterator[_Change]:
         """What is to be done for each view, in the order in which it has to be done. Views that can't be analysed are refused."""
-        for view in self._in_order():
-            if asked is None or view in asked:
-                yield self.of(view)
+        yield from map(self.of, self.in_order())
 
-    def _in_order(self) -> list[str]:
-        return self._views.in_order(self.config.views)
+    def in_order(self, asked: Collection[str] | None = None) -> list[str]:
+        """The views, or those asked for, each after those that it reads."""
+        return [view for view in self._views.in_order(self.config.views) if asked is None or view in asked]
 
     def of(self, view: str) -> _Change:
         """What is to be done for a view. The views that it reads have been planned, or are as they are published."""
@@ -102,7 +101,8 @@ class Planning:
         parts = differing(current.stamp.fingerprint, new.fingerprint)
         if not parts:
             return _Change(PlannedView(view, "none", token=token), new)
-        edit = Edit("recompute", "the table does not say which query it was built with")
+        function = self.config.view(view).function
+        edit = Edit("recompute", "a function gives its rows" if function else "the table does not say which query it was built with")
         if old_config is not None and before is not None:
             edit, new = self._compared(state, current, (old_config, self.config), schemas, keys, new, parts)
         size, rows = current.pinned.bytes, current.pinned.count
@@ -217,8 +217,8 @@ def apply(
     """Carry out what is to be done for all views, or those asked for, each in one commit. `act`: builds or rebuilds a view; `shown`: a plan
     that was read before; `on_end`: called with each view that is done.
 
-    Raises ConcurrencyError where the plan is another one now, before anything is done, and DefinitionError for a view that is refused. The
-    views before it stay as they are then.
+    Raises ConcurrencyError where the plan is another one now, before anything is done. A view that fails does not stop those that do not
+    read it: ViewsFailedError names each at the end (of one view that was asked for, its own error is raised).
     """
     if shown is not None:
         now = plan(views)
@@ -229,24 +229,38 @@ def apply(
                 "Make a new plan, and read it."
             )
     planning, results = Planning(views), list[RefreshResult]()
-    for change in planning.each(asked):
-        planned = change.planned
-        if planned.action == "refused":
-            raise DefinitionError(f"View {planned.view!r} can't be applied: {planned.reason}")
-        if planned.action == "none":
+    failed, skipped = dict[str, Exception](), list[str]()
+    for view in planning.in_order(asked):
+        if any(name in failed or name in skipped for name in views.reads(view)):
+            skipped.append(view)
             continue
-        if planned.action == "rename":
-            result = _renamed_table(views, change)
-            results.append(result)
-            on_end(planned, result)
-            change = planning.of(planned.view)
-            planned = change.planned
-        if planned.action == "none":
-            continue
-        result = _edited(views, change) if planned.action == "edit" else act(planned)
-        results.append(result)
-        on_end(planned, result)
+        try:
+            for planned, result in _applied(views, planning, view, act):
+                results.append(result)
+                on_end(planned, result)
+        except Exception as error:  # whatever it is, it is this view's alone
+            if asked is not None and len(asked) == 1:
+                raise
+            failed[view] = error
+    if failed:
+        raise ViewsFailedError(failed, skipped, results, "applied") from next(iter(failed.values()))
     return results
+
+
+def _applied(
+    views: OpenViews, planning: Planning, view: str, act: Callable[[PlannedView], RefreshResult]
+) -> Iterator[tuple[PlannedView, RefreshResult]]:
+    """What is done for a view, each with its result."""
+    change = planning.of(view)
+    if change.planned.action == "rename":
+        yield change.planned, _renamed_table(views, change)
+        change = planning.of(view)
+    if change.planned.action == "refused":
+        raise DefinitionError(f"View {view!r} can't be applied: {change.planned.reason}")
+    if change.planned.action == "edit":
+        yield change.planned, _edited(views, change)
+    elif change.planned.action != "none":
+        yield change.planned, act(change.planned)
 
 
 def _renamed(planned: PlannedView, earlier: Table) -> PlannedView:

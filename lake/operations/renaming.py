@@ -13,6 +13,7 @@ from lake.core.plan import RefreshPlan
 from lake.core.results import RefreshResult
 from lake.delta import two_writers
 from lake.delta.own_folder import OwnFolder
+from lake.delta.statistics import STATISTICS_COLUMNS
 from lake.delta.tables import Table, reason
 from lake.delta.transaction import Transaction
 from lake.errors import TargetError
@@ -38,7 +39,8 @@ def taken_over(spark: SparkSession, config: Config, view: str, earlier: Table) -
     if current is None or current.stamp is None:
         raise TargetError(f"View {earlier.label!r} was never built. Nothing was written. Remove `renamed_from` from view {view!r}.")
     transaction = Transaction(current.pinned)
-    transaction.redefine({name: name for name in current.pinned.schema.names}, {"lakejoin.view": view})
+    statistics = {k: v for k, v in current.pinned.properties.items() if k == STATISTICS_COLUMNS}
+    transaction.redefine({name: name for name in current.pinned.schema.names}, {**statistics, "lakejoin.view": view})
     stamp = replace(
         current.stamp,
         view=view,
