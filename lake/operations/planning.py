@@ -16,6 +16,7 @@ from lake.core.plan import differing
 from lake.core.planned import Plan, PlannedView
 from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
+from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
 from lake.delta.tables import Table
@@ -105,25 +106,7 @@ class Planning:
         edit = Edit("recompute", "a function gives its rows" if function else "the table does not say which query it was built with")
         if old_config is not None and before is not None:
             edit, new = self._compared(state, current, (old_config, self.config), schemas, keys, new, parts)
-        size, rows = current.pinned.bytes, current.pinned.count
-        added, dropped, changed = _columns(current.pinned.schema, new)
-        free, whole = ("stamp", "metadata"), edit.kind == "recompute"
-        costs = {**dict.fromkeys(free, (0, 0)), "delete": (size, 0), "rewrite": (size, size), "difference": (read, 0)}
-        bytes_read, bytes_written = costs.get(edit.kind, (read + size, size))
-        planned = PlannedView(
-            view,
-            "rebuild" if whole else "edit",
-            edit.reason,
-            "" if whole else edit.kind,
-            added,
-            dropped,
-            changed,
-            diff="" if before is None else self._diff(view, before, new),
-            rows=rows,
-            bytes_read=bytes_read,
-            bytes_written=bytes_written,
-            token=token,
-        )
+        planned = replace(_of_edit(view, edit, current.pinned, new, read), diff=_diff(view, before, new), token=token)
         return _Change(planned, new, edit, current.stamp.fingerprint)
 
     def _inputs(
@@ -173,19 +156,22 @@ class Planning:
             what = [p for p in other or parts if p not in of_sources]
             return Edit("recompute", f"{', '.join(what)} changed" if what else "columns or keys of what it reads changed"), new
         edit = edit_of(old, again, current.pinned.clustered_by, lambda part: define_part(again, self.config, schemas, keys, part))
-        if edit.kind == "difference":
-            try:
-                self._views.pins_of(state.spark, current.stamp)
-            except LakeError as error:
-                return Edit("recompute", f"the versions that its rows were made of can't be read any more: {error}"), new
+        if edit.kind == "difference" and (why := self._unreadable(state, current.stamp, {n: schemas[n] for n in again.sources})):
+            return Edit("recompute", why), new
         blocks = any(e.on_failure == "block" for e in expectations_of(self.config, new.view))
         if blocks and edit.kind in _EDITS_OF_ROWS:
             return Edit("recompute", "its blocking expectations have to see the new rows"), new
         return edit, again
 
-    def _diff(self, view: str, before: Recorded, new: Definition) -> str:
-        lines = difflib.unified_diff(_lines(before.query), _lines(new.text), f"{view} (published)", f"{view} (lakejoin.yml)", lineterm="")
-        return "\n".join(lines)
+    def _unreadable(self, state: OpenView, stamp: Stamp, schemas: Mapping[str, T.StructType]) -> str:
+        """Why rows can't be computed from what the published rows were made of; empty where they can."""
+        try:
+            pins = self._views.pins_of(state.spark, stamp)
+        except LakeError as error:
+            return f"the versions that its rows were made of can't be read any more: {error}"
+        then = Inputs({}, pins, frozenset(), Snapshot({})).schemas
+        other = [name for name, schema in schemas.items() if then.get(name) != schema]
+        return f"{other[0]} has other columns than the version that its rows were made of" if other else ""
 
     def _downstream(self, view: str) -> tuple[str, ...]:
         found = [view]
@@ -195,6 +181,33 @@ class Planning:
                     if name in self._views.reads(other) and other not in found:
                         found.append(other)
         return tuple(found[1:])
+
+
+def _of_edit(view: str, edit: Edit, pinned: Pinned, new: Definition, read: int) -> PlannedView:
+    """The plan of an edit of a view's table. `read`: the bytes of the sources."""
+    size, whole = pinned.bytes, edit.kind == "recompute"
+    costs = {"stamp": (0, 0), "metadata": (0, 0), "delete": (size, 0), "rewrite": (size, size), "difference": (read, 0)}
+    bytes_read, bytes_written = costs.get(edit.kind, (read + size, size))
+    added, dropped, changed = _columns(pinned.schema, new)
+    return PlannedView(
+        view,
+        "rebuild" if whole else "edit",
+        edit.reason,
+        "" if whole else edit.kind,
+        columns_added=added,
+        columns_dropped=dropped,
+        columns_changed=changed,
+        rows=pinned.count,
+        bytes_read=bytes_read,
+        bytes_written=bytes_written,
+    )
+
+
+def _diff(view: str, before: Recorded | None, new: Definition) -> str:
+    if before is None:
+        return ""
+    names = f"{view} (published)", f"{view} (lakejoin.yml)"
+    return "\n".join(difflib.unified_diff(_lines(before.query), _lines(new.text), *names, lineterm=""))
 
 
 def plan(views: OpenViews) -> Plan:
