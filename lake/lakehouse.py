@@ -123,10 +123,13 @@ class Lakehouse(OpenViews):
         return BackfillResult(view, (found,), result.seconds if result is not None else 0.0)
 
     @verb("Planning the views")
-    def plan(self) -> Plan:
-        """What the configuration changes, view by view: what `apply` would build, edit or rebuild, how and why. Nothing is written."""
+    def plan(self, rows: Share | None = None) -> Plan:
+        """What the configuration changes, view by view: what `apply` would build, edit or rebuild, how and why. Nothing is written.
+
+        `rows`: also run the edited queries at the snapshots of their views, and say which rows of this share (Share(): all) they change.
+        """
         self._refuse_eventual("plan")
-        return planning.plan(self)
+        return planning.plan(self, rows)
 
     @verb("Applying the configuration")
     def apply(

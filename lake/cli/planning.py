@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +27,7 @@ _DONE = {
     "refused": "refused",
     "none": "unchanged",
 }
+_PARTS = 64
 _COSTS = {
     "stamp": "no row changes",
     "metadata": "no row is read or written",
@@ -39,6 +40,10 @@ _COSTS = {
 def plan(
     context: typer.Context,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the plan to this file, for lakejoin apply --plan.")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also run each edited query at the view's snapshot, and count the rows that differ.")
+    ] = False,
+    sample: Annotated[bool, typer.Option("--sample", help=f"The same for one of {_PARTS} parts of the rows, by their keys.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a comment on a pull request.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -49,8 +54,10 @@ def plan(
     with invocation(context) as invoked:
         if markdown and as_json:
             raise typer.BadParameter("give --markdown or --json")
+        if full and sample:
+            raise typer.BadParameter("give --full or --sample")
         lake = invoked.lake()
-        found = working("planning", lake.plan)
+        found = working("planning", lambda: lake.plan(_share(full, sample)))
         if out is not None:
             write_atomically(out, json.dumps(found.to_json(), indent=2) + "\n")
         if as_json:
@@ -88,6 +95,12 @@ def apply(
             console.print_json([result.to_json() for result in results])
         elif not results:
             console.out().print("Nothing to do: what is published is what lakejoin.yml says.")
+
+
+def _share(full: bool, sample: bool) -> Any:
+    from lake.operations.verify import Share  # loads Spark
+
+    return Share(1, _PARTS) if sample else Share() if full else None
 
 
 def _read(file: Path) -> Plan:
@@ -145,6 +158,8 @@ def _details(view: PlannedView) -> Iterator[str]:
         yield f"columns: {' '.join(signed)}"
     if _cost(view):
         yield f"cost: {_cost(view)}"
+    if view.row_changes is not None:
+        yield f"rows: {view.row_changes}"
     if view.downstream:
         yield f"views that read it: {', '.join(view.downstream)}"
 

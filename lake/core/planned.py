@@ -10,10 +10,31 @@ Action = Literal["none", "build", "edit", "rebuild", "rename", "removed", "refus
 
 
 @dataclass(frozen=True)
+class RowChanges:
+    """The rows of a view that an edit changes, in the columns that both queries have: how many are added, removed and changed, in which
+    columns, and the keys of some. `share`: the part of the rows that was compared, "1/1" all."""
+
+    added: int
+    removed: int
+    changed: int
+    by_column: Mapping[str, int]
+    samples: tuple[Mapping[str, Any], ...] = ()
+    share: str = "1/1"
+
+    def __str__(self) -> str:
+        columns = ", ".join(f"{name} {n:,}" for name, n in self.by_column.items())
+        keys = "; ".join(", ".join(f"{k}={v}" for k, v in sample.items()) for sample in self.samples)
+        part = "" if self.share == "1/1" else f" (part {self.share})"
+        found = f"{self.added:,} added, {self.removed:,} removed, {self.changed:,} changed{part}"
+        return found + (f"; changed in {columns}" if columns else "") + (f"; such as {keys}" if keys else "")
+
+
+@dataclass(frozen=True)
 class PlannedView:
     """What is to be done for one view. `how`: of an edit, stamp, metadata, delete or rewrite; `diff`: of the query as text, where the one
     before is known; `rows`: of the view now; `bytes_read`, `bytes_written`: by estimate, of data files; `downstream`: the views that read
-    it, directly or not. `token` tells this plan from another one for the view.
+    it, directly or not; `row_changes`: of an edit, where they were asked for, or why they can't be had. `token` tells this plan from
+    another one for the view.
 
     Two actions are none of `apply`: a "refused" view needs another configuration (`reason` is the error), and what is kept of a "removed"
     one, which is no longer in the configuration, goes by `drop` or `gc`.
@@ -32,6 +53,7 @@ class PlannedView:
     bytes_written: int = 0
     downstream: tuple[str, ...] = ()
     token: str = ""
+    row_changes: RowChanges | str | None = None
 
     @property
     def changes_columns(self) -> bool:
@@ -63,7 +85,7 @@ class Plan:
     def from_json(body: Mapping[str, Any]) -> Plan:
         """The plan of `to_json`. Raises ValueError for anything else."""
         try:
-            return Plan(tuple(PlannedView(**_with_tuples(view)) for view in body["views"]))
+            return Plan(tuple(PlannedView(**_with_tuples(view | {"row_changes": None})) for view in body["views"]))
         except (KeyError, TypeError) as error:
             raise ValueError(f"it is no plan of lakejoin plan --json ({error})") from error
 

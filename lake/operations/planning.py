@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from lake.config.models import HIDDEN_PREFIX, Config
 from lake.config.view_sources import expectations_of
 from lake.core.plan import differing
-from lake.core.planned import Plan, PlannedView
+from lake.core.planned import Plan, PlannedView, RowChanges
 from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
@@ -23,8 +23,11 @@ from lake.delta.tables import Table
 from lake.errors import ConcurrencyError, DefinitionError, LakeError, ViewsFailedError
 from lake.operations.removed import removed_views
 from lake.operations.renaming import taken_over
+from lake.operations.row_changes import row_changes
+from lake.operations.verify import Share
 from lake.refresh.decide import Decision
 from lake.refresh.edited import EditRun
+from lake.spark.failures import SPARK_ERRORS, as_lake_error, safely
 from lake.spark.session_digest import digest
 from lake.views.definition import Definition, define_each, define_part
 from lake.views.edit import Edit, edit_of
@@ -210,14 +213,30 @@ def _diff(view: str, before: Recorded | None, new: Definition) -> str:
     return "\n".join(difflib.unified_diff(_lines(before.query), _lines(new.text), *names, lineterm=""))
 
 
-def plan(views: OpenViews) -> Plan:
-    """What is to be done for each view of the configuration, and what is kept of views that are no longer in it. Nothing is written."""
+def plan(views: OpenViews, rows: Share | None = None) -> Plan:
+    """What is to be done for each view of the configuration, and what is kept of views that are no longer in it. Nothing is written.
+
+    `rows`: also compare this share of the rows of each edited view with those of its edited query.
+    """
     planned = [change.planned for change in Planning(views).each()]
+    if rows is not None:
+        planned = [replace(v, row_changes=_row_changes(views, v.view, rows)) if v.action in ("edit", "rebuild") else v for v in planned]
     gone = [
         PlannedView(found.name, "removed", f"it is not in the configuration, and {found.table} is kept", bytes_read=found.bytes)
         for found in removed_views(views)
     ]
     return Plan((*planned, *gone))
+
+
+def _row_changes(views: OpenViews, view: str, share: Share) -> RowChanges | str:
+    try:
+        found = row_changes(views, view, share)
+    except (LakeError, *SPARK_ERRORS) as error:
+        shown = safely(lambda: views.shown(view))
+        return str(error if isinstance(error, LakeError) else as_lake_error(error, "The edited query", shown))
+    may, key = views.shown(view), tuple(found.samples[0]) if found.samples else ()
+    samples = [row for sample in found.samples if (row := may(sample, key)) is not None]
+    return replace(found, samples=tuple(samples))
 
 
 def apply(

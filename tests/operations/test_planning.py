@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from lake import Lakehouse, open_lake
-from lake.core.planned import Plan, PlannedView
+from lake.core.planned import Plan, PlannedView, RowChanges
 from lake.errors import ConcurrencyError, ConfigError, DefinitionError, ViewsFailedError
 from lake.operations import renaming
+from lake.operations.verify import Share
 from lake.refresh import edited
 from tests.lakes import TestLake, multiset
 
@@ -247,6 +248,27 @@ def test_a_name_that_is_taken_is_no_earlier_name(tables: TestLake) -> None:
         given = {name: {"query": "SELECT id FROM t", "renamed_from": earlier} for name, earlier in views.items()}
         with pytest.raises(ConfigError, match=re.escape(message)):
             open_lake({**tables.config, "views": {**tables.views, **given}})
+
+
+def test_a_plan_counts_the_rows_that_an_edit_changes_if_it_is_asked(tables: TestLake) -> None:
+    tables.view("keyed", "SELECT id, k, n, x FROM t WHERE id <> 0")
+    tables.view("bag", "SELECT k FROM t")
+    tables.view("grouped", f"{GROUPS} GROUP BY k")
+    tables.open.refresh_all()
+    moved(tables)  # which the views have not read
+    tables.view("keyed", "SELECT id, k + 1 AS k, coalesce(n, 9) AS n, id AS y FROM t WHERE id <> 1")
+    tables.view("bag", "SELECT k FROM t WHERE k <> 3 UNION ALL SELECT w FROM u WHERE w = 4")
+    tables.view("grouped", "SELECT k, s FROM no_such_table")
+    found = {v.view: v.row_changes for v in tables.open.plan(Share()).views}
+    # of 15 ids in both, id 2 to 15, all have another k, and the three with n = NULL another n: 3, 8, 13
+    assert str(found["keyed"]).startswith("1 added, 1 removed, 14 changed; changed in k 14, n 3; such as id=")
+    assert found["bag"] == RowChanges(1, 4, 0, {})
+    assert found["grouped"] is None
+    assert {v.view: v.action for v in tables.open.plan().views}["grouped"] == "refused"
+    part = {v.view: v.row_changes for v in tables.open.plan(Share(1, 4)).views}["keyed"]
+    assert isinstance(part, RowChanges)
+    assert 0 < part.changed < 14
+    assert Plan.from_json(tables.open.plan(Share()).to_json()).views[0].row_changes is None
 
 
 def test_a_plan_that_is_older_than_the_lake_applies_nothing(tables: TestLake) -> None:

@@ -1,0 +1,81 @@
+"""Says which rows of a view an edit of its query changes: the edited query, run by plain Spark at the view's snapshot, beside its rows."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lake.core.planned import RowChanges
+from lake.core.sql import quoted
+from lake.operations.verify import Share, from_scratch, key_of
+from lake.spark import sameness
+from lake.spark.session import own_session
+from lake.views.registry import OpenViews
+from lake.views.table import visible
+
+_SAMPLES = 3
+_OLD, _NEW = "_old", "_new"
+
+
+def row_changes(views: OpenViews, view: str, share: Share) -> RowChanges:
+    """The rows that are added, removed and changed, in the columns that both queries have, at the snapshot of the published rows.
+
+    Rows are told apart by the key of the view, where both queries have it; without one, a changed row counts as removed and added. Views
+    that the query reads are taken as they are published. Raises ExpiredError where the versions can't be read any more.
+    """
+    spark = own_session(views.spark)
+    current = views.built(spark, view)
+    assert current.stamp is not None
+    old = visible(current.pinned.rows())
+    new = from_scratch(spark, view, views.config, views.frames_of(spark, current.stamp))
+    types = {f.name: f.dataType.simpleString() for f in old.schema.fields}
+    common = [f.name for f in new.schema.fields if types.get(f.name) == f.dataType.simpleString()]
+    places = {name: f"c{i}" for i, name in enumerate(common)}
+    key = [name for name in key_of(current) if name in common]
+    key = key if len(key) == len(key_of(current)) else []
+    told = [places[name] for name in key or common]
+    sides = [frame.select(*map(_column, common)).toDF(*places.values()) for frame in (old, new)]
+    before, after = (share.of_rows(side, told) for side in sides)
+    if not key:
+        return _by_row(before, after, str(share))
+    return _by_key(before, after, places, key, str(share))
+
+
+def _by_row(before: DataFrame, after: DataFrame, share: str) -> RowChanges:
+    weight = F.col(_NEW) - F.col(_OLD)
+    tallied = sameness.tallied(**{_NEW: after, _OLD: before})
+    row = tallied.agg(F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))).head()
+    added, removed = (row[0] or 0, row[1] or 0) if row is not None else (0, 0)
+    return RowChanges(int(added), int(removed), 0, {}, (), share)
+
+
+def _by_key(before: DataFrame, after: DataFrame, places: dict[str, str], key: list[str], share: str) -> RowChanges:
+    old, new = _marked(before, _OLD), _marked(after, _NEW)
+    same_key = [F.col(f"{_OLD}_{places[k]}") == F.col(f"{_NEW}_{places[k]}") for k in key]
+    both = old.join(new, on=same_key, how="full")
+    added, removed = F.col(_OLD).isNull(), F.col(_NEW).isNull()
+    differs = {n: ~added & ~removed & (F.col(f"{_OLD}_{c}") != F.col(f"{_NEW}_{c}")) for n, c in places.items() if n not in key}
+    any_differs = reduce(or_, differs.values(), F.lit(False))
+    both = both.persist()
+    try:
+        counted = both.agg(*[F.count_if(c) for c in (added, removed, any_differs, *differs.values())]).head() or ()
+        counts = [int(n or 0) for n in counted]
+        one = [F.coalesce(F.col(f"{_NEW}.{places[k]}"), F.col(f"{_OLD}.{places[k]}")).alias(k) for k in key]
+        samples = tuple(row.asDict() for row in both.where(added | removed | any_differs).select(*one).take(_SAMPLES))
+    finally:
+        both.unpersist()
+    by_column = {name: n for name, n in zip(differs, counts[3:], strict=True) if n}
+    return RowChanges(counts[0], counts[1], counts[2], by_column, samples, share)
+
+
+def _marked(frame: DataFrame, name: str) -> DataFrame:
+    """The rows as a struct of this name, and beside it what each column's values are told apart by."""
+    marks = [sameness.marked(frame, c).alias(f"{name}_{c}") for c in frame.columns]
+    return frame.select(F.struct(*frame.columns).alias(name), *marks)
+
+
+def _column(name: str) -> Column:
+    return F.col(quoted(name))
