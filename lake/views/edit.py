@@ -21,6 +21,8 @@ from lake.catalyst.over_rows import OverRows, over_rows, same_rows
 from lake.catalyst.parts import parts
 from lake.config.models import HIDDEN_PREFIX
 from lake.core.sql import quoted
+from lake.errors import LakeError
+from lake.spark.failures import SPARK_ERRORS
 from lake.views.definition import Definition
 
 EditKind = Literal["stamp", "metadata", "delete", "rewrite", "difference", "recompute"]
@@ -70,7 +72,10 @@ def _difference(old: Definition, new: Definition, define: Callable[[object], Def
     found = parts(new.catalyst, old.query.analysed, new.query.analysed)
     if found is None:
         return None
-    added, removed = (None if plan is None else define(plan) for plan in (found.added, found.removed))
+    try:
+        added, removed = (None if plan is None else define(plan) for plan in (found.added, found.removed))
+    except (LakeError, *SPARK_ERRORS):  # Spark, or Lakejoin, does not take the part as a query
+        return None
     wanted = [(c.name, c.data_type) for c in new.table_columns]
     for definition in (old, added, removed):
         if definition is not None and ([(c.name, c.data_type) for c in definition.table_columns] != wanted or _dependent(definition)):
