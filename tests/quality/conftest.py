@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's, which .ci/run installs."""
+    """Debian's, which .ci/run installs. While it runs, so does Playwright's event loop, beside which no other test can start one."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("there is no chromium here: apt-get install chromium")
