@@ -300,7 +300,7 @@ def test_two_applies_at_once_publish_one_edit(tables: TestLake, monkeypatch: pyt
 
     monkeypatch.setattr(edited.publish, "begun", late)
     with pytest.raises(ConcurrencyError, match="another writer committed first"):
-        tables.open.apply()
+        tables.open.apply(["v"])
     assert [p.stamp.mode for p in tables.open.history("v")] == ["build", "edit"]
     tables.assert_exact("v")
 
