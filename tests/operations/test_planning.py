@@ -26,20 +26,16 @@ EDITS = {
     "columns renamed and moved": ("SELECT id, k, v FROM t", "SELECT v AS k, k AS v, id AS ident FROM t", "metadata"),
     "an aggregate dropped": (f"{GROUPS} GROUP BY k", "SELECT k, sum(id) AS s FROM t GROUP BY k", "metadata"),
     "a condition more": (f"SELECT t.id, k, w {JOIN}", f"SELECT t.id, k, w {JOIN} WHERE w = 3", "delete"),
-    "fewer groups": (f"{GROUPS} GROUP BY k", f"{GROUPS} WHERE k > 1 GROUP BY k", "delete"),
     "a condition on groups": (f"{GROUPS} GROUP BY k", f"{GROUPS} WHERE k > 1 GROUP BY k HAVING count(*) > 2", "rewrite"),
     "a condition that may be NULL": ("SELECT id, n FROM t", "SELECT id, n FROM t WHERE n > 2", "delete"),
     "distinct rows, fewer": ("SELECT DISTINCT k, n FROM t", "SELECT DISTINCT k, n FROM t WHERE n IS NOT NULL", "delete"),
     "columns computed": (f"SELECT t.id, k, x {JOIN}", f"SELECT t.id, k * 2 AS kk, upper(x) AS x, 1 AS one {JOIN}", "rewrite"),
-    "computed and fewer": ("SELECT k, n FROM t", "SELECT k + n AS s FROM t WHERE k <> 2 OR n IS NULL", "rewrite"),
     "a bound moved up": ("SELECT id, v FROM t WHERE v > 1", "SELECT id, v FROM t WHERE v > 6", "difference"),
-    "a condition less": ("SELECT k, n FROM t WHERE v > 3 AND n > 1", "SELECT k, n FROM t WHERE n > 1", "difference"),
     "other conditions": (f"SELECT t.id, w {JOIN} WHERE w < 2", f"SELECT t.id, w {JOIN} WHERE w < 3 AND v > 2", "difference"),
     "an input more": (UNION, f"{UNION} UNION ALL SELECT id, k FROM t WHERE v > 4", "difference"),
     "an input less": (f"{UNION} UNION ALL {UNION}", f"SELECT id, w AS k FROM u UNION ALL {UNION}", "difference"),
     "other groups": (f"{GROUPS} GROUP BY k", "SELECT n, sum(id) AS s, count(*) AS k FROM t GROUP BY n", "rebuild"),
     "a sum of doubles in another order": ("SELECT id, v + 0.1D + k AS s FROM t", "SELECT id, k + 0.1D + v AS s FROM t", "rebuild"),
-    "another table": ("SELECT id, k FROM t", "SELECT id, w AS k FROM u", "rebuild"),
     "computed from a sum of doubles": ("SELECT k, sum(v) AS s FROM t GROUP BY k", "SELECT k, sum(v) * 2 AS s FROM t GROUP BY k", "rebuild"),
 }
 
@@ -86,12 +82,10 @@ def test_edits_give_what_the_new_queries_give_and_so_do_the_refreshes_after_them
             assert results[view].mode == "edit", name
             assert stamp.snapshot == before.snapshot, name  # no newer version of a source was read
     assert tables.open.plan().changes == ()
-    for again in range(2):
-        for view, name in names.items():
-            rebuilt = planned[name] == "rebuild" and not again
-            assert tables.refresh(view).mode == ("none" if rebuilt else "incremental"), name
-            assert multiset(tables.open.read(view)) == tables.truth(view), name
-        moved(tables)
+    moved(tables)
+    for view, name in names.items():
+        assert tables.refresh(view).mode == "incremental", name
+        assert multiset(tables.open.read(view)) == tables.truth(view), name
 
 
 def test_views_above_see_an_edit_as_a_change_of_their_source(tables: TestLake) -> None:
