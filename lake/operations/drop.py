@@ -11,7 +11,7 @@ would know whose data files are left; without its newest commits, an older versi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -64,9 +64,10 @@ def drop(lake: Views, view: str, force: bool = False, dry_run: bool = False) -> 
         refuse_held(view, lease)
     found = Dropped(view, tuple(tables), tuple(runs), readers, view in config.views, dropped=not dry_run)
     if not dry_run:
-        for lease in leases:  # so that no path starts meanwhile
-            Lease.take(view, lease)
-        _Drop(spark, lake, found).run()
+        todo = _Drop(spark, lake, found)
+        with _held(view, leases):
+            todo.mark()
+        todo.remove()
     return found
 
 
@@ -84,6 +85,19 @@ def _readers(lake: Views, view: str, tables: list[KeptTable]) -> Iterator[str]:
                 yield f"table {name}"
 
 
+@contextmanager
+def _held(view: str, leases: list[Folder]) -> Iterator[None]:
+    """Within it, and if it succeeds until the table is removed, no real-time path of the view can start."""
+    held = [Lease.take(view, lease) for lease in leases]
+    try:
+        yield
+    except BaseException:
+        for lease in held:
+            with suppress(LakeError, *SPARK_ERRORS):
+                lease.renew("stopped", {})
+        raise
+
+
 class _Drop:
     """One drop. It can be run again, wherever it was stopped."""
 
@@ -91,11 +105,14 @@ class _Drop:
         self._spark, self._config, self._found = spark, lake.config, found
         self._tables = {table.kind: table for table in tables_of(lake.config, found.view)}
 
-    def run(self) -> None:
-        """Mark all tables, the view's own first, then remove them, the view's own last. Raises TargetError or ConcurrencyError."""
+    def mark(self) -> None:
+        """Mark all tables, the view's own first. Raises TargetError."""
         for kept in self._found.tables:
             if kept.state == "whole":
                 self._mark(self._tables[kept.kind])
+
+    def remove(self) -> None:
+        """Remove all tables, the view's own last, then the files of runs. Raises TargetError or ConcurrencyError."""
         for kept in reversed(self._found.tables):
             self._remove(kept)
         runs = Folder(self._spark, self._config.runs_path)

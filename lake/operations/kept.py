@@ -36,8 +36,12 @@ def tables_of(config: Config, view: str) -> list[Table]:
 
 def kept_tables(spark: SparkSession, config: Config, view: str) -> list[KeptTable]:
     """The tables that exist of a view. Raises TargetError where one was not made for it, or its folder holds anything else."""
-    found = (_Place(spark, config, table).kept() for table in tables_of(config, view))
-    return [table for table in found if table is not None]
+    found, ours = list[KeptTable](), view in config.views
+    for table in tables_of(config, view):
+        kept = _Place(spark, config, table, ours).kept()
+        found += [kept] if kept is not None else []
+        ours = ours or (kept is not None and kept.state == "whole")
+    return found
 
 
 def kept_runs(spark: SparkSession, config: Config, view: str) -> list[str]:
@@ -58,11 +62,13 @@ def views_of_run(folder: Folder, pin: str) -> set[str]:
 
 @dataclass(frozen=True)
 class _Place:
-    """The place of one table of a view."""
+    """The place of one table of a view. `ours`: the view is of the configuration's project, so that a table of it without a project is as
+    well: it was written before the project was given."""
 
     spark: SparkSession
     config: Config
     table: Table
+    ours: bool
 
     def kept(self) -> KeptTable | None:
         """What is there, None if nothing is."""
@@ -103,7 +109,7 @@ class _Place:
         """None for what is not this view's, or of another project."""
         if properties.get(DROPPING) == self.table.label:
             return "half dropped"
-        given = self.config.project if self.table.label in self.config.views else None  # set since the table was created
+        given = self.config.project if self.ours else None
         if properties.get("lakejoin.view") == self.table.label and properties.get(PROJECT, given) == self.config.project:
             return "whole"
         return "leftover" if contents.files == 0 or contents.names <= {LEASE_FOLDER} else None

@@ -65,6 +65,12 @@ def test_all_of_a_view_is_dropped_and_nothing_of_another(lake: TestLake, command
     lake.open.backfill("v", {"a": 1})
     for run, of in (("dag_v.one", "v"), ("dag_w.one", "w"), ("dag_vw.both", "vw")):
         a_run(lake, run, of)
+    lake.sql("ALTER TABLE {v} SET TBLPROPERTIES ('lakejoin.project' = 'ours')")
+    (found,) = open_lake({**lake.config, "views": {}, "project": "ours"}, spark=lake.spark).removed_views()
+    assert (found.name, len(found.tables)) == ("v", 3)  # the project was given after the other tables were written
+    assert [view.name for view in open_lake({**lake.config, "views": {}}, spark=lake.spark).removed_views()] == ["w"]
+    lake.others["project"] = "ours"
+    lake._open = None
     with pytest.raises(TargetError, match="'v' is read by view w of the configuration"):
         lake.open.drop("v")
     lease = Lease.take("v", Folder(lake.spark, f"{views}/v__realtime/{LEASE_FOLDER}"))
