@@ -78,6 +78,9 @@ def _readers(lake: Views, view: str, tables: list[KeptTable]) -> Iterator[str]:
         with suppress(LakeError):  # its next refresh says why its query can't be read
             if other != view and view in lake.reads(other):
                 yield f"view {other}"
+    for other, settings in config.views.items():
+        if settings.renamed_from == view and any(table.kind == "strong" for table in tables):
+            yield f"view {other} (`renamed_from: {view}`)"
     places = {resolved(table.folder) for table in tables}
     for name in config.tables:
         with suppress(TargetError):  # it is in a schema that does not exist

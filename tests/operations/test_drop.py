@@ -210,6 +210,17 @@ def test_what_is_not_the_view_is_never_removed(lake: TestLake) -> None:
             lake.open.drop("v", force=True)
         assert sorted(lake.folder.rglob("*")) == before
 
+    view = lake.views.pop("v")
+    lake.view("n", "SELECT id FROM a", renamed_from="v")
+    with pytest.raises(TargetError, match=r"view n \(`renamed_from: v`\)"):
+        lake.open.drop("v")
+    lake.views = {"v": view}
+    lake.tables["again"] = {"path": "views/v"}
+    lake._open = None
+    with pytest.raises(TargetError, match="is read by table again"):
+        lake.open.drop("v")
+    del lake.tables["again"]
+    lake._open = None
     (folder / "link").symlink_to(elsewhere)
     refused(r"v/link is a symbolic link")
     (folder / "link").unlink()
