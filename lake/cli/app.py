@@ -19,6 +19,7 @@ from lake.cli.arguments import BackfillMode, Kind, RowFormat, moment, step_of, t
 from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
 from lake.cli.remote import in_server, wrote_report
+from lake.cli.view_tests import run_view_tests
 from lake.errors import LakeError, SourceError
 
 app = typer.Typer(
@@ -584,6 +585,7 @@ app.command(epilog="Examples: lakejoin drop q20 | lakejoin drop q20 --dry-run --
 app.command(epilog="Examples: lakejoin gc | lakejoin gc --yes | lakejoin gc --older-than 7 --yes --json")(dropping.gc)
 app.command(epilog="Examples: lakejoin plan | lakejoin plan --out plan.json | lakejoin plan --markdown")(planning.plan)
 app.command(epilog="Examples: lakejoin apply | lakejoin apply q20 | lakejoin apply --plan plan.json")(planning.apply)
+app.command("test", epilog="Examples: lakejoin test | lakejoin test q20 -k late --junit results.xml")(run_view_tests)
 
 app.add_typer(importing.app, name="import")
 

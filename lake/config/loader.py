@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from lake.config.mistakes import at, in_setting, in_yaml
+from lake.config.mistakes import TESTS, at, in_setting, in_yaml
 from lake.config.models import Config, QueryPlace, nearest
 from lake.errors import ConfigError
 
@@ -27,12 +27,12 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a hundred views: 30 m
 
 def load(source: str | Path | Mapping[str, Any], env: str | None = None) -> Config:
     """Load lakejoin.yml (a path) or a dict of the same shape. Raises ConfigError, which names the file, the key and the line."""
-    return _read(source, env).validated()
+    return read_source(source, env).validated()
 
 
 def load_each(source: str | Path | Mapping[str, Any], env: str | None = None) -> tuple[Config, dict[str, ConfigError]]:
     """Load the configuration with its valid views only, and the error of each other view. Raises ConfigError for any other error."""
-    read = _read(source, env)
+    read = read_source(source, env)
     try:
         return read.validated(), {}  # of a thousand views, each alone takes half a minute
     except ConfigError:
@@ -51,35 +51,37 @@ def load_each(source: str | Path | Mapping[str, Any], env: str | None = None) ->
 
 def variables(source: str | Path | Mapping[str, Any], env: str | None = None) -> set[str]:
     """The names of the environment variables that a configuration refers to."""
-    return set(_VARIABLE.findall(json.dumps(_read(source, env).data, default=str)))
+    return set(_VARIABLE.findall(json.dumps(read_source(source, env).data, default=str)))
 
 
 @dataclass(frozen=True)
-class _Read:
-    """The text of a configuration with the overlay of an environment, and the file and line of each key."""
+class Read:
+    """The text of a configuration with the overlay of an environment, and the file and line of each key. `tests`: what it says of tests of
+    views (config/view_tests.py), which no other command has to understand."""
 
     data: dict[str, Any]
     lines: Mapping[tuple[str, ...], str]
     where: str
     directory: Path
     queries: Mapping[str, QueryPlace] = field(default_factory=dict)
+    tests: Mapping[str, Any] = field(default_factory=dict)
 
     def validated(self, views: Mapping[str, Any] | None = None) -> Config:
         """The configuration, or the configuration with these views only."""
         data = self.data if views is None else {**self.data, "views": dict(views)}
-        substituted = _substituted(data, self.where, self.lines)
+        known = {"directory": self.directory, "secret_settings": _secret_settings(data), "query_places": self.queries}
         try:
-            known = {"directory": self.directory, "secret_settings": _secret_settings(data), "query_places": self.queries}
-            return Config.model_validate({**substituted, **known})
+            return Config.model_validate({**substituted(data, self.where, self.lines), **known})
         except ValidationError as error:
-            raise ConfigError("\n".join(dict.fromkeys(_message(e, self) for e in error.errors()))) from error
+            raise ConfigError("\n".join(dict.fromkeys(message(e, self) for e in error.errors()))) from error
 
 
-def _read(source: str | Path | Mapping[str, Any], env: str | None) -> _Read:
+def read_source(source: str | Path | Mapping[str, Any], env: str | None) -> Read:
+    """The text of a configuration. Raises ConfigError."""
     if isinstance(source, Mapping):
-        return _overlaid(_Read(dict(source), {}, "the configuration", Path.cwd()), env)
+        return _overlaid(Read(dict(source), {}, "the configuration", Path.cwd()), env)
     path = Path(source)
-    data, lines, queries = _parsed(_text(path, 'Write one with "lakejoin init FOLDER", or name it with --config FILE.'), path)
+    data, lines, queries = parsed(text_of(path, 'Write one with "lakejoin init FOLDER", or name it with --config FILE.'), path)
     included, included_lines, included_queries = _included(data.pop("include", None), path)
     if included:
         own = data.get("views") or {}
@@ -89,17 +91,18 @@ def _read(source: str | Path | Mapping[str, Any], env: str | None) -> _Read:
                 raise ConfigError(f"{there}: the view {name!r} is already defined in {here}. Rename or remove one of the two.")
         data["views"] = {**own, **included}
         lines |= included_lines
-    return _overlaid(_Read(data, lines, str(path), path.resolve().parent, queries | included_queries), env)
+    return _overlaid(Read(data, lines, str(path), path.resolve().parent, queries | included_queries), env)
 
 
-def _text(path: Path, remedy: str) -> str:
+def text_of(path: Path, remedy: str) -> str:
+    """The text of a file. Raises ConfigError, which ends with `remedy`."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} can't be read ({getattr(error, 'strerror', None) or 'it is not UTF-8'}). {remedy}") from error
 
 
-def _overlaid(read: _Read, env: str | None) -> _Read:
+def _overlaid(read: Read, env: str | None) -> Read:
     data = dict(read.data)
     overlays = data.pop("environments", None) or {}
     if env is not None and env not in overlays:
@@ -108,10 +111,12 @@ def _overlaid(read: _Read, env: str | None) -> _Read:
     merged = _merged(data, overlay)
     if "target" in overlay:  # one place instead of another: of both, `path` and `schema` would be given
         merged["target"] = overlay["target"]
-    return replace(read, data={key: value for key, value in merged.items() if value is not None})
+    tests = {key: merged.pop(key) for key in TESTS if key in merged}
+    return replace(read, data={key: value for key, value in merged.items() if value is not None}, tests=tests)
 
 
-def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str], dict[str, QueryPlace]]:
+def parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str], dict[str, QueryPlace]]:
+    """A text of YAML, the file and line of each of its keys, and the places of queries. Raises ConfigError."""
     try:
         node = yaml.compose(text, Loader=_LOADER)
         data = yaml.load(text, Loader=_LOADER)
@@ -166,7 +171,7 @@ def _included(patterns: Any, path: Path) -> tuple[dict[str, Any], dict[tuple[str
         if not files:
             raise ConfigError(f"{path}: `include: {pattern}` matches no file in {path.parent}.")
         for file in files:
-            data, own, there = _parsed(_text(file, f"It is included by {path}."), file)
+            data, own, there = parsed(text_of(file, f"It is included by {path}."), file)
             queries |= there
             places = {loc if loc[0] == "views" else ("views", *loc): line for loc, line in own.items()}
             found = data.get("views", data) or {}
@@ -189,11 +194,12 @@ def _merged(base: dict[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _substituted(value: Any, where: str, lines: Mapping[tuple[str, ...], str], at: tuple[str, ...] = ()) -> Any:
+def substituted(value: Any, where: str, lines: Mapping[tuple[str, ...], str], at: tuple[str, ...] = ()) -> Any:
+    """A text of YAML with the environment's variables. Raises ConfigError for one that is not set."""
     if isinstance(value, dict):
-        return {k: _substituted(v, where, lines, (*at, str(k))) for k, v in value.items()}
+        return {k: substituted(v, where, lines, (*at, str(k))) for k, v in value.items()}
     if isinstance(value, list):
-        return [_substituted(v, where, lines, (*at, str(i))) for i, v in enumerate(value)]
+        return [substituted(v, where, lines, (*at, str(i))) for i, v in enumerate(value)]
     if not isinstance(value, str):
         return value
 
@@ -212,7 +218,8 @@ def _secret_settings(data: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(str(k) for place in places if isinstance(place, Mapping) for k, v in place.items() if _VARIABLE.search(str(v)))
 
 
-def _message(error: Any, read: _Read) -> str:
+def message(error: Any, read: Read, model: type[BaseModel] = Config) -> str:
+    """What pydantic found wrong with a text, in words, with the file and the line. `model`: of the whole text."""
     loc = tuple(str(part) for part in error.get("ctx", {}).get("at") or error["loc"])
     line = next((read.lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in read.lines), read.where)
-    return f"{line}: {in_setting(error, read.data)}"
+    return f"{line}: {in_setting(error, read.data, model)}"

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel
 
-from lake.config.models import NOT_SETTINGS, Config, TableConfig, ViewConfig, nearest
+from lake.config.models import NOT_SETTINGS, Config, nearest
 
 _SECRET = re.compile(r"(secret|password|token|credential|account\.key|access\.key)", re.IGNORECASE)
 _NO_SPACE = re.compile(r"\w+:\S")
+TESTS = ("tests", "test_files")
+"""Keys of the file that only `lakejoin test` reads: a mistake in a test stops no refresh."""
 _SETTINGS = ("model_type", "dict_type", "model_attributes_type")
 _DEFINITIONS = {"views": ("query", "query_file", "function"), "tables": ("path", "name")}
 _IN_QUOTES = 'Put the text in quotes ("..."), or write it below `|`, indented.'
@@ -84,12 +86,13 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def in_setting(error: Any, data: Mapping[str, Any]) -> str:
-    """What is wrong with a setting, by an error of pydantic. `data`: the file's text, before variables are substituted."""
+def in_setting(error: Any, data: Mapping[str, Any], model: type[BaseModel] = Config) -> str:
+    """What is wrong with a setting, by an error of pydantic. `data`: the file's text, before variables are substituted; `model`: of the
+    whole file."""
     loc = tuple(str(part) for part in error["loc"])
     key, given = ".".join(loc), at(data, loc)
     if error["type"] == "extra_forbidden":
-        return _unknown(loc, given, at(data, loc[:-1]))
+        return _unknown(loc, given, at(data, loc[:-1]), allowed(loc[:-1], model))
     if error["type"] in _SETTINGS:
         return _no_settings(loc, given, present=loc[-1] in (at(data, loc[:-1]) or {}))
     if error["type"] == "name":
@@ -118,14 +121,14 @@ def _example(loc: tuple[str, ...]) -> str:
     return f", for example `{example}`" if len(loc) > 1 else f", for example `NAME: {{{example}}}`"
 
 
-def _unknown(loc: tuple[str, ...], given: Any, beside: Any) -> str:
+def _unknown(loc: tuple[str, ...], given: Any, beside: Any, known: Sequence[str]) -> str:
     key, name = ".".join(loc), loc[-1]
-    cut = _cut_at_a_comma(name, beside, allowed(loc[:-1])) if given is None and isinstance(beside, Mapping) else None
+    cut = _cut_at_a_comma(name, beside, known) if given is None and isinstance(beside, Mapping) else None
     if cut:
-        known, whole = cut
+        setting, whole = cut
         return (
-            f"`{'.'.join((*loc[:-1], known))}` ends at a comma: within {{...}} a comma begins the next key. Put the text in quotes: "
-            f'{{{known}: "{whole}"}}.'
+            f"`{'.'.join((*loc[:-1], setting))}` ends at a comma: within {{...}} a comma begins the next key. Put the text in quotes: "
+            f'{{{setting}: "{whole}"}}.'
         )
     if _NO_SPACE.match(name):
         return _no_space(loc)
@@ -133,7 +136,7 @@ def _unknown(loc: tuple[str, ...], given: Any, beside: Any) -> str:
         for place, settings in _DEFINITIONS.items():
             if not given.keys().isdisjoint(settings):
                 return f"`{key}` is not known here. It looks like one of the {place}: indent it below `{place}:`."
-    return f"`{key}` is not known here. {nearest(name, allowed(loc[:-1]))}"
+    return f"`{key}` is not known here. {nearest(name, known)}"
 
 
 def _no_space(loc: tuple[str, ...]) -> str:
@@ -153,23 +156,23 @@ def _cut_at_a_comma(name: str, beside: Mapping[str, Any], known: Sequence[str]) 
     return (setting, ", ".join(pieces)) if name in pieces else None
 
 
-def allowed(loc: tuple[str, ...]) -> list[str]:
-    """The settings that may stand at a place of the file."""
-    model: type[BaseModel] | None = Config
+def allowed(loc: tuple[str, ...], root: type[BaseModel] = Config) -> list[str]:
+    """The settings that may stand at a place of a file. `root`: the model of the whole file."""
+    model: type[BaseModel] | None = root
     parts = list(loc)
     while parts and model is not None:
-        part = parts.pop(0)
-        if model is Config and part in ("tables", "views"):
-            model = TableConfig if part == "tables" else ViewConfig
-            parts = parts[1:]
-        elif part in model.model_fields:
-            model = _model(model.model_fields[part].annotation)
-            parts = parts[1:] if parts and parts[0].isdigit() else parts
-        else:
-            model = None
-    extra = ["include", "environments"] if model is Config else []
+        field = model.model_fields.get(parts.pop(0))
+        model = _model(field.annotation) if field is not None else None
+        named = field is not None and _is_by_name(field.annotation)
+        parts = parts[1:] if parts and (named or parts[0].isdigit()) else parts
+    extra = ["include", "environments", *TESTS] if model is Config else []
     fields = model.model_fields if model is not None else {}
     return [field.alias or name for name, field in fields.items() if name not in NOT_SETTINGS] + extra
+
+
+def _is_by_name(annotation: Any) -> bool:
+    """Whether a setting holds settings by names that a user chooses, as `views` does."""
+    return get_origin(annotation) is dict or any(map(_is_by_name, get_args(annotation)))
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
@@ -182,5 +185,8 @@ def _model(annotation: Any) -> type[BaseModel] | None:
 def at(data: Any, loc: Sequence[str]) -> Any:
     """The text of a setting as the file has it, None if the file has no such setting."""
     for part in loc:
-        data = data.get(part) if isinstance(data, Mapping) else None
+        if isinstance(data, list) and part.isdigit() and int(part) < len(data):
+            data = data[int(part)]
+        else:
+            data = data.get(part) if isinstance(data, Mapping) else None
     return data

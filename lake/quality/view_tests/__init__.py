@@ -1,0 +1,1 @@
+"""Tests of views (`lakejoin test`): rows, tables, comparison and run of each."""
