@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,7 +37,8 @@ def run_view_tests(
         from lake.cli.junit import junit as as_xml
 
         config, tests = _asked(context.obj, views or (), chosen)
-        run = _run(config, tests, quiet=as_json)
+        with tempfile.TemporaryDirectory(prefix="lakejoin-test-", ignore_cleanup_errors=True) as folder:
+            run = _run(config, tests, Path(folder), quiet=as_json)
         if junit is not None:
             write_atomically(junit, as_xml(run))
         console.print_json(run.to_json()) if as_json else console.out().print(run.summary, markup=False)
@@ -61,15 +63,16 @@ def _asked(settings: GlobalOptions, views: Sequence[str], chosen: str | None) ->
     return config, found
 
 
-def _run(config: Config, tests: Sequence[Declared], quiet: bool) -> TestRun:
-    """Run tests, and print each result as it is there."""
+def _run(config: Config, tests: Sequence[Declared], folder: Path, quiet: bool) -> TestRun:
+    """Run tests, and print each result as it is there. `folder`: for what Spark writes besides."""
     from lake.core.view_test_results import TestRun
     from lake.opening import opened
     from lake.quality.view_tests.run import run_tests, session_settings
     from lake.spark.session import silence_pyspark_errors
 
     silence_pyspark_errors()
-    session = {"tables": {}, "views": {}, "spark": session_settings(config)}
+    settings = {"spark.sql.warehouse.dir": str(folder), **session_settings(config)}  # Spark would make it in the current folder
+    session = {"tables": {}, "views": {}, "spark": settings}
     spark = working("starting Spark", lambda: opened(config.model_copy(update=session), one_command=True).spark)
     outcomes: list[TestOutcome] = []
     running = run_tests(spark, config, tests)

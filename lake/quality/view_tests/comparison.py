@@ -7,7 +7,7 @@ else as Spark has it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,48 +35,70 @@ class Difference:
         return ", ".join(f"{number:,} {'row is' if number == 1 else 'rows are'} {what}" for what, number in counts.items() if number)
 
 
-def compared(expected: Rows, frame: DataFrame) -> Difference | None:
+@dataclass(frozen=True)
+class Collected:
+    """Rows in Python: the columns that a reader sees, timestamps as texts."""
+
+    columns: T.StructType
+    rows: Sequence[tuple[Any, ...]]
+
+    @staticmethod
+    def of(frame: DataFrame) -> Collected:
+        """The rows of a frame. Python would show timestamps in the time zone of this machine, not in that of the session."""
+        columns = plain(frame.schema)
+        moments = {f.name for f in columns.fields if isinstance(f.dataType, T.TimestampType)}
+        chosen = [frame[quoted(n)].cast("string").alias(n) if n in moments else frame[quoted(n)] for n in columns.names]
+        return Collected(columns, [tuple(row) for row in frame.select(*chosen).collect()])
+
+    def only(self, names: Collection[str]) -> Collected:
+        """The same with these columns only (in small letters), in their order here."""
+        chosen = [i for i, f in enumerate(self.columns.fields) if f.name.lower() in names]
+        columns = T.StructType([self.columns.fields[i] for i in chosen])
+        return Collected(columns, [tuple(row[i] for i in chosen) for row in self.rows])
+
+    def counted(self, exactly: bool) -> Counter[Any]:
+        """How often each row is there."""
+        return Counter(_comparable(row, self.columns, exactly) for row in self.rows)
+
+
+def same(a: Collected, b: Collected) -> bool:
+    """Whether two multisets of rows are the same in every bit."""
+    return len(a.columns) == len(b.columns) and a.counted(exactly=True) == b.counted(exactly=True)
+
+
+def compared(expected: Rows, view: Collected) -> Difference | None:
     """How the view's rows differ from the expected ones; None if they do not. Raises ConfigError for a column that it does not have."""
-    view = plain(frame.schema)
-    expected.refuse_unknown(view)
-    named = {name.lower() for name in expected.named()}
-    chosen = T.StructType([f for f in view.fields if f.name.lower() in named] or view.fields)
-    wanted, there = (_with_texts(rows, chosen) for rows in (expected.frame(chosen), frame))
-    return difference(plain(wanted.schema), wanted.collect(), there.collect())
+    expected.refuse_unknown(view.columns)
+    named = {name.lower() for name in expected.named() or view.columns.names}
+    there = view.only(named)
+    return difference(Collected.of(expected.frame(there.columns)), there)
 
 
-def _with_texts(frame: DataFrame, columns: T.StructType) -> DataFrame:
-    """The columns with timestamps as texts: Python would show them in the time zone of this machine, not in that of the session."""
-    moments = {f.name for f in columns.fields if isinstance(f.dataType, T.TimestampType)}
-    chosen = [frame[quoted(name)] for name in columns.names]
-    return frame.select(*[c.cast("string").alias(n) if n in moments else c for c, n in zip(chosen, columns.names, strict=True)])
+def difference(wanted: Collected, there: Collected) -> Difference | None:
+    """How two multisets of rows of the same columns differ; None if they do not."""
+    known = {_comparable(row, side.columns, False): row for side in (wanted, there) for row in side.rows}
+    counted = [side.counted(exactly=False) for side in (wanted, there)]
+    missing, unexpected = (
+        tuple(tuple(shown(cell) for cell in known[row]) for row in counter.elements())
+        for counter in (counted[0] - counted[1], counted[1] - counted[0])
+    )
+    return Difference(tuple(there.columns.names), missing, unexpected) if missing or unexpected else None
 
 
-def difference(columns: T.StructType, wanted: Iterable[Any], there: Iterable[Any]) -> Difference | None:
-    """How two multisets of rows of some columns differ; None if they do not."""
-    sides = [[tuple(row) for row in rows] for rows in (wanted, there)]
-    shown_as = {comparable(row, columns): row for rows in sides for row in rows}
-    counted = [Counter(comparable(row, columns) for row in rows) for rows in sides]
-    left = [sorted(counter.elements(), key=str) for counter in (counted[0] - counted[1], counted[1] - counted[0])]
-    if not any(left):
-        return None
-    missing, unexpected = (tuple(tuple(shown(cell) for cell in shown_as[row]) for row in rows) for rows in left)
-    return Difference(tuple(columns.names), missing, unexpected)
-
-
-def comparable(value: Any, of: T.DataType) -> Any:
-    """A value that can be counted."""
+def _comparable(value: Any, of: T.DataType, exactly: bool) -> Any:
+    """A value that can be counted. `exactly`: all digits of floating-point numbers, and the order of a map's entries, make a difference."""
     if value is None:
         return None
     match of:
         case T.DoubleType() | T.FloatType():
-            return f"{value or 0.0:.{_DIGITS[type(of)]}g}"  # -0.0 is 0.0
+            return repr(value) if exactly else f"{value or 0.0:.{_DIGITS[type(of)]}g}"  # -0.0 is 0.0
         case T.StructType():
-            return tuple(comparable(cell, f.dataType) for cell, f in zip(value, of.fields, strict=True))
+            return tuple(_comparable(cell, f.dataType, exactly) for cell, f in zip(value, of.fields, strict=True))
         case T.ArrayType():
-            return tuple(comparable(cell, of.elementType) for cell in value)
+            return tuple(_comparable(cell, of.elementType, exactly) for cell in value)
         case T.MapType():
-            return frozenset((comparable(k, of.keyType), comparable(v, of.valueType)) for k, v in value.items())
+            items = [(_comparable(k, of.keyType, exactly), _comparable(v, of.valueType, exactly)) for k, v in value.items()]
+            return tuple(items) if exactly else frozenset(items)
         case T.VariantType():
             return value.toJson()
         case _:
