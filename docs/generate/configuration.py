@@ -28,6 +28,7 @@ from lake.config.models import (
     TargetConfig,
     ViewConfig,
 )
+from lake.config.view_tests import ChangeConfig, GivenConfig, RowsConfig, StepConfig, TestsFile, UpdateConfig, ViewTest
 
 _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("The file", "", Config),
@@ -40,11 +41,18 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("Checks", "quality", QualityConfig),
     ("Checks of one view", "views.NAME.quality", Limits),
     ("Airflow", "airflow", AirflowConfig),
+    ("A file of tests", "tests/*.yml", TestsFile),
+    ("A test of a view", "tests[]", ViewTest),
+    ("Given rows", "tests[].given.NAME", GivenConfig),
+    ("Expected and inserted rows", "tests[].expect", RowsConfig),
+    ("A step of a test", "tests[].steps[]", StepConfig),
+    ("A change of a table", "tests[].steps[].change.NAME", ChangeConfig),
+    ("An update of a table", "tests[].steps[].change.NAME.update[]", UpdateConfig),
 )
 _UNITS = {"_seconds": "seconds", "_hours": "hours", "_minutes": "minutes", "_size": "keys", "_capacity": "rows", "_files": "files"}
 _HEAD = """# lakejoin.yml
 
-<!-- Generated from lake/config/models.py by `make docs`. Do not edit. -->
+<!-- Generated from lake/config/models.py and view_tests.py by `make docs`. Do not edit. -->
 
 Every setting of the configuration file, with its default and its unit. Unknown settings are errors.
 
@@ -63,6 +71,8 @@ environments:
   file.
 - `environments.NAME` holds settings that replace those of the file when you give `--env NAME` (or `LAKEJOIN_ENV`).
 - `include: views/*.yml` reads more views from other files. Such a file holds views by name, as `views:` does.
+- `tests` holds [tests of views](../how-to/test-views.md), and `test_files` names files that hold more of them (default:
+  `tests/*.yml`). Only `lakejoin test` reads them.
 - A list with one item may be written as the item: `primary_key: id`.
 """
 

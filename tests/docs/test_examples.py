@@ -17,12 +17,13 @@ from pydantic import BaseModel
 
 from lake.cli.app import app
 from lake.config.models import Config, ViewConfig
+from lake.config.view_tests import TestsFile
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-BESIDE = {"environments", "include"}
-"""Keys of lakejoin.yml that are applied when the file is read, and are no settings."""
+BESIDE = {"environments", "include", "tests", "test_files"}
+"""Keys of lakejoin.yml that are applied when the file is read, or read by another command, and are no settings."""
 
 
 def blocks(*languages: str) -> list[Any]:
@@ -49,6 +50,8 @@ def test_commands_name_verbs_and_options_that_exist(body: str) -> None:
 @pytest.mark.parametrize("body", blocks("yaml"))
 def test_configurations_name_settings_that_exist(body: str) -> None:
     given = yaml.safe_load(re.sub(r"\$\{\w+\}", "x", body))
+    tests = {key: given.pop(key) for key in TestsFile.model_fields if key in given} if "tests" in given else {}
+    assert list(unknown(tests, TestsFile)) == []
     model = Config if set(given) <= set(Config.model_fields) | BESIDE else None
     model = model or (ViewConfig if set(given) <= set(ViewConfig.model_fields) else None)
     if model is None:  # a view of its own, to be put below `views:`

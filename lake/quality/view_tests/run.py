@@ -6,6 +6,7 @@ also where it names no changes: then its rows come in three parts.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +42,7 @@ _FOR_FEW_ROWS = {
 """Settings that change no results, and with which a few rows take less time."""
 _PARTS = {"the first half of the rows": slice(0, None, 2), "the second half instead": slice(1, None, 2), "all rows": slice(None)}
 """The states of a test without steps: its refreshes insert and delete rows of each table."""
-_NEVER = 1e12
+_NEVER = math.inf
 """As `recompute_above`: a test's few changes are many for its few rows, and would be recomputed."""
 _SAMPLES = 20
 _NONE = Difference((), (), ())
