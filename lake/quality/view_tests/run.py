@@ -138,8 +138,8 @@ class _Run:
 
 def _alone(view: ViewConfig) -> ViewConfig:
     """A view of a test: refreshed incrementally wherever that is possible, and without what is checked besides."""
-    without = {"expectations": (), "expectations_file": None, "realtime": None, "properties": {}, "renamed_from": None}
-    return view.model_copy(update={"recompute_above": _NEVER, **without})
+    update = {"recompute_above": _NEVER, "expectations": (), "expectations_file": None, "realtime": None}
+    return view.model_copy(update={**update, "properties": {}, "renamed_from": None})
 
 
 @dataclass
