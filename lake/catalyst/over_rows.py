@@ -48,14 +48,20 @@ class OverRows:
     @property
     def renames(self) -> dict[str, str] | None:
         """New name → old name of each column, where each is an old column as it is; else None."""
-        plain = {name: sql[1:-1].replace("``", "`") for name, sql in self.columns if sql == quoted(sql[1:-1].replace("``", "`"))}
+        plain = {name: old for name, sql in self.columns if (old := _plain(sql)) is not None}
         return plain if len(plain) == len(self.columns) and len(set(plain.values())) == len(plain) else None
 
     @property
     def computed(self) -> list[str]:
         """The SQL of all that is more than an old column as it is."""
-        made = [sql for _, sql in self.columns if sql != quoted(sql[1:-1].replace("``", "`"))]
+        made = [sql for _, sql in self.columns if _plain(sql) is None]
         return [*made, self.condition] if self.condition else made
+
+
+def _plain(sql: str) -> str | None:
+    """The name of a column that is written alone, in backticks; None for anything else."""
+    name = sql[1:-1].replace("``", "`")
+    return name if sql == quoted(name) else None
 
 
 def over_rows(catalyst: Catalyst, old: Query, new: Query) -> OverRows | None:

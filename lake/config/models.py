@@ -36,11 +36,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Settings of a file: a key that it does not know is a mistake."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class TableConfig(_Strict):
+class TableConfig(Strict):
     """A source table. Give either `path` or `name`."""
 
     path: str | None = None
@@ -73,7 +75,7 @@ class TableConfig(_Strict):
         return self
 
 
-class ExpectationConfig(_Strict):
+class ExpectationConfig(Strict):
     """An expectation of Great Expectations that the rows of a view must meet."""
 
     type: str = Field(pattern=r"^(expect_\w+|unexpected_rows_expectation)$")
@@ -84,7 +86,7 @@ class ExpectationConfig(_Strict):
     """`warn` reports a finding. `block` also stops the refresh: nothing is published."""
 
 
-class Limits(_Strict):
+class Limits(Strict):
     """The limits at which a check of a view fails."""
 
     share: str = Field(default="1/1", pattern=r"^1/[1-9]\d*$")
@@ -121,7 +123,7 @@ class QualityConfig(Limits):
     """The address at which the folder of results is served, for links to it."""
 
 
-class TargetConfig(_Strict):
+class TargetConfig(Strict):
     """Where the tables of views live. Give either `path` or `schema`."""
 
     path: str | None = None
@@ -138,7 +140,7 @@ class TargetConfig(_Strict):
         return self
 
 
-class CacheConfig(_Strict):
+class CacheConfig(Strict):
     """The cache of looked-up rows on the real-time path."""
 
     enabled: bool = True
@@ -149,7 +151,7 @@ class CacheConfig(_Strict):
     """Keys that are cached of each other table."""
 
 
-class RealtimeConfig(_Strict):
+class RealtimeConfig(Strict):
     """The real-time path of a view."""
 
     trigger_seconds: float = Field(default=1.0, ge=0, le=3600)
@@ -168,7 +170,7 @@ _NEEDED = {"delta.enabledeletionvectors": "true", "delta.appendonly": "false", "
 """Properties without which rows of a view can't be published."""
 
 
-class ViewConfig(_Strict):
+class ViewConfig(Strict):
     """A view. Give exactly one of `query`, `query_file` and `function`."""
 
     query: str | None = None
@@ -262,7 +264,7 @@ class ViewConfig(_Strict):
         return self
 
 
-class AirflowConfig(_Strict):
+class AirflowConfig(Strict):
     """The Airflow DAGs."""
 
     prefix: str = Field(default="lakejoin", pattern=r"^[\w.-]+$")
@@ -321,7 +323,7 @@ class QueryPlace:
         return f"{self.file}, line {self.line if self.folded else self.line + number - 1}"
 
 
-class Config(_Strict):
+class Config(Strict):
     """lakejoin.yml, with the overlay of one environment applied."""
 
     root: str = "."

@@ -11,21 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from lake.config.loader import Read, message, parsed, read_source, substituted, text_of
-from lake.config.models import Config, nearest
+from lake.config.models import Config, Strict, nearest
 from lake.errors import ConfigError
 
 TEST_FILES = "tests/*.yml"
 _ROWS = "write a list of rows such as `- {id: 1, price: 10}`"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RowsConfig(_Strict):
+class RowsConfig(Strict):
     """Rows, by the values of their columns."""
 
     format: Literal["dict", "csv", "sql"] = "dict"
@@ -63,7 +59,7 @@ class GivenConfig(RowsConfig):
     it does not exist, those that the rows name."""
 
 
-class UpdateConfig(_Strict):
+class UpdateConfig(Strict):
     """An update of rows of a table."""
 
     where: dict[str, Any] = Field(min_length=1)
@@ -72,7 +68,7 @@ class UpdateConfig(_Strict):
     """The new values of columns."""
 
 
-class ChangeConfig(_Strict):
+class ChangeConfig(Strict):
     """Changes of one table: rows are deleted, then updated, then inserted."""
 
     insert: RowsConfig | None = None
@@ -95,7 +91,7 @@ class ChangeConfig(_Strict):
         return value
 
 
-class StepConfig(_Strict):
+class StepConfig(Strict):
     """Changes of tables, and what the view must be after a refresh."""
 
     change: dict[str, ChangeConfig] = Field(default_factory=dict)
@@ -119,7 +115,7 @@ class StepConfig(_Strict):
         return self
 
 
-class ViewTest(_Strict):
+class ViewTest(Strict):
     """A test of a view. Its tables are made in a temporary folder. After each refresh the view is also compared with its query,
     run from scratch."""
 
@@ -141,7 +137,7 @@ class ViewTest(_Strict):
     """The mode that each refresh of a test without steps must have. Default: either."""
 
 
-class TestsFile(_Strict):
+class TestsFile(Strict):
     """A file of tests."""
 
     __test__ = False  # the name is no test of pytest's

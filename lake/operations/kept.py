@@ -24,6 +24,7 @@ from lake.delta.tables import Table, reason
 from lake.delta.two_writers import location
 from lake.errors import TargetError
 from lake.spark.failures import SPARK_ERRORS
+from lake.views.inputs import view_place
 from lake.views.table import DROPPING, open_log
 
 PIN = ".pin.json"
@@ -31,7 +32,7 @@ PIN = ".pin.json"
 
 def tables_of(config: Config, view: str) -> list[Table]:
     """Where the tables of a view are, or would be, on each path; the view need not be in the configuration."""
-    return [Table(view, config.view_path(view + end), config.view_name(view + end), kind=kind) for kind, end in SUFFIXES.items()]
+    return [view_place(config, view, kind) for kind in SUFFIXES]
 
 
 def kept_tables(spark: SparkSession, config: Config, view: str) -> list[KeptTable]:

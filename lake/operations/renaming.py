@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
-from dataclasses import replace
-
 from pyspark.sql import SparkSession
 
 from lake.config.models import Config
@@ -17,12 +13,11 @@ from lake.delta.statistics import STATISTICS_COLUMNS
 from lake.delta.tables import Table, reason
 from lake.delta.transaction import Transaction
 from lake.errors import TargetError
+from lake.refresh.edited import NO_ROWS, stamp_of_edit
 from lake.refresh.outcome import result_of
 from lake.spark.failures import SPARK_ERRORS
 from lake.views.inputs import table_of
 from lake.views.table import app_id, published
-
-_NO_ROWS = {"inserted": 0, "updated": 0, "deleted": 0}
 
 
 def taken_over(spark: SparkSession, config: Config, view: str, earlier: Table) -> RefreshResult:
@@ -41,18 +36,9 @@ def taken_over(spark: SparkSession, config: Config, view: str, earlier: Table) -
     transaction = Transaction(current.pinned)
     statistics = {k: v for k, v in current.pinned.properties.items() if k == STATISTICS_COLUMNS}
     transaction.redefine({name: name for name in current.pinned.schema.names}, {**statistics, "lakejoin.view": view})
-    stamp = replace(
-        current.stamp,
-        view=view,
-        number=current.next_number,
-        run_id=uuid.uuid4().hex,
-        base=current.pinned.version.number,
-        mode="edit",
-        started=time.time(),
-        lookups=None,
-    )
+    stamp = stamp_of_edit(current, current.stamp, view=view)
     transaction.newest(app_id(earlier.label))  # a refresh under the earlier name at the same time is a conflict
-    transaction.commit(app_id(view), stamp.number, stamp.to_json(), _NO_ROWS)
+    transaction.commit(app_id(view), stamp.number, stamp.to_json(), NO_ROWS)
     return result_of(RefreshPlan(view, "edit", stamp.snapshot, stamp.snapshot, f"the table of {earlier.label} was taken over"))
 
 
@@ -65,6 +51,5 @@ def _move(spark: SparkSession, earlier: Table, own: Table) -> None:
     except (*SPARK_ERRORS, OSError, ValueError) as error:
         raise TargetError(
             f"The table of view {earlier.label!r} can't be moved from {earlier.path or earlier.name} to {own.path or own.name}: "
-            f"{reason(error)}. It is as it was. Move it yourself while nothing refreshes it, or remove `renamed_from` to build the view "
-            "anew."
+            f"{reason(error)}. It is as it was. Move it yourself while nothing refreshes it, or remove `renamed_from` to build a new table."
         ) from error

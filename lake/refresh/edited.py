@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,7 +31,21 @@ from lake.views.definition import Definition
 from lake.views.edit import Edit
 from lake.views.table import Published, app_id, clustered_by, properties, set_properties
 
-_NO_ROWS = {"inserted": 0, "updated": 0, "deleted": 0}
+NO_ROWS = {"inserted": 0, "updated": 0, "deleted": 0}
+
+
+def stamp_of_edit(current: Published, stamp: Stamp, **changed: Any) -> Stamp:
+    """The next stamp of a view's table, of the same snapshot. `stamp`: the present one; `changed`: what else differs from it."""
+    return replace(
+        stamp,
+        number=current.next_number,
+        run_id=uuid.uuid4().hex,
+        base=current.pinned.version.number,
+        mode="edit",
+        started=time.time(),
+        lookups=None,
+        **changed,
+    )
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,7 @@ class EditRun:
         if current is None or current.stamp is None or differing(current.stamp.fingerprint, self.before):
             raise LostRaceError(f"View {definition.view!r}: another definition was published meanwhile. Nothing was written. Plan again.")
         target = Target(self.decision.spark, self.decision.table, current.pinned.log, definition, self.decision.view)
-        stamp = self._stamp(current, current.stamp)
+        stamp = stamp_of_edit(current, current.stamp, fingerprint=definition.fingerprint)
         inserted = deleted = 0
         if self.edit.kind == "difference":
             return self._differing(target, stamp, current.pinned)
@@ -66,18 +81,6 @@ class EditRun:
 
     def _plan(self, stamp: Stamp) -> RefreshPlan:
         return RefreshPlan(stamp.view, "edit", stamp.snapshot, stamp.snapshot, self.edit.reason)
-
-    def _stamp(self, current: Published, stamp: Stamp) -> Stamp:
-        return replace(
-            stamp,
-            number=current.next_number,
-            run_id=uuid.uuid4().hex,
-            base=current.pinned.version.number,
-            mode="edit",
-            fingerprint=self.decision.definition.fingerprint,
-            started=time.time(),
-            lookups=None,
-        )
 
     def _differing(self, target: Target, stamp: Stamp, pinned: Pinned) -> RefreshResult:
         """Publish the rows that the new query adds, less those that it leaves out."""
@@ -104,7 +107,7 @@ class EditRun:
             transaction = publish.begun(target, stamp, pinned)
             if renames is not None:
                 transaction.redefine(renames, properties(target.view, target.definition))
-            transaction.commit(app_id(stamp.view), stamp.number, stamp.to_json(), _NO_ROWS)
+            transaction.commit(app_id(stamp.view), stamp.number, stamp.to_json(), NO_ROWS)
 
         publish.attempted(target, stamp, act)
 
@@ -112,7 +115,7 @@ class EditRun:
         """Delete the rows that the new query leaves out; returns how many."""
         assert self.edit.select is not None
         leaves_out = ~F.coalesce(F.expr(self.edit.select.condition), F.lit(False))
-        counts = dict(_NO_ROWS)
+        counts = dict(NO_ROWS)
 
         def act(pinned: Pinned) -> None:
             transaction = publish.begun(target, stamp, pinned)

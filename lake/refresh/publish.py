@@ -137,16 +137,14 @@ def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, by: Sequence[str
     """
     seen = Observation()
     counted = rows.observe(seen, F.count(F.lit(1)).alias("rows"))
-    for attempt in range(1, ATTEMPTS + 1):
-        before = target.log.head().version.number
-        try:
-            with settings(target.spark, _settings(target.spark, stamp)):
-                _write(target, counted, by, replace)
-            _refuse_lost(target, stamp, not _carries(target, before, stamp))
-            return int(seen.get["rows"])
-        except SPARK_ERRORS as error:
-            _refuse_unless_conflict(target, stamp, error, before, attempt)
-    raise AssertionError
+
+    def act(pinned: Pinned) -> None:
+        with settings(target.spark, _settings(target.spark, stamp)):
+            _write(target, counted, by, replace)
+        _refuse_lost(target, stamp, not _carries(target, pinned.version.number, stamp))
+
+    attempted(target, stamp, act)
+    return int(seen.get["rows"])
 
 
 def same_schema(definition: Definition, columns: StructType) -> bool:

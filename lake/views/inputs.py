@@ -64,13 +64,18 @@ class Inputs:
 def table_of(config: Config, name: str, kind: PathKind = "strong") -> Table:
     """Where a table is, or a view's table on one of its paths. Raises DefinitionError for a name that is neither."""
     if name in config.views:
-        place = name + SUFFIXES[kind]
-        return Table(name, config.view_path(place), config.view_name(place), kind=kind)
+        return view_place(config, name, kind)
     if name not in config.tables:
         raise DefinitionError(f"The table {name!r} is no longer declared under `tables:` in the configuration.")
     declared = config.tables[name]
     path = None if declared.path is None else config.source_path(declared.path)
     return Table(name, path, declared.name, declared.primary_key)
+
+
+def view_place(config: Config, view: str, kind: PathKind = "strong") -> Table:
+    """Where the table of a view is on a path, or would be; the view need not be in the configuration."""
+    place = view + SUFFIXES[kind]
+    return Table(view, config.view_path(place), config.view_name(place), kind=kind)
 
 
 @dataclass(frozen=True)

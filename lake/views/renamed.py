@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from lake.config.models import Config
 from lake.delta.tables import Table
 from lake.errors import DefinitionError
-from lake.views.inputs import table_of
+from lake.views.inputs import table_of, view_place
 from lake.views.table import open_log
 
 
@@ -22,16 +22,16 @@ def earlier_table(spark: SparkSession, config: Config, view: str) -> Table | Non
     moved = Table(earlier, own.path, own.name)
     if (log := open_log(spark, own)) is not None:
         return moved if log.head().properties.get("lakejoin.view") == earlier else None
-    there = Table(earlier, config.view_path(earlier), config.view_name(earlier))
+    there = view_place(config, earlier)
     log = open_log(spark, there)
     return there if log is not None and log.head().properties.get("lakejoin.view") == earlier else None
 
 
 def refuse_renamed(spark: SparkSession, config: Config, view: str) -> None:
-    """Raise DefinitionError where the view would be built anew beside the table of its earlier name."""
+    """Raise DefinitionError where the view would be built a second time, beside the table of its earlier name."""
     found = earlier_table(spark, config, view)
     if found is not None:
         raise DefinitionError(
             f"View {view!r} is renamed from {found.label!r}, whose table is still under that name. Nothing was written. Run "
-            f'"lakejoin apply {view}" to take it over, with its rows and its history, or remove `renamed_from` to build the view anew.'
+            f'"lakejoin apply {view}" to take it over, with its rows and its history, or remove `renamed_from` to build a new table.'
         )
