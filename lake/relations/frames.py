@@ -77,6 +77,11 @@ class Frames:
         found = self.catalyst.collected(frame, self.local_limit)
         return None if found is None else Changes(*found)
 
+    def held(self, frame: DataFrame) -> Changes | None:
+        """All rows of a frame over a small table, brought to the driver and held there for later refreshes; None where they are too many."""
+        found = self.catalyst.held(frame, self.local_limit)
+        return None if found is None else Changes(*found)
+
     def expect_many(self) -> None:
         """From here on, use no settings for few rows."""
         self.many = True

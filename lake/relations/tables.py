@@ -83,7 +83,7 @@ class Tables:
     def small(self, table: object, rows: Callable[[], DataFrame]) -> Changes | None:
         """All rows of a small table, brought to the driver once; None where they are too many."""
         if table not in self._small:
-            self._small[table] = self.frames.collected(rows())
+            self._small[table] = self.frames.held(rows())
         return self._small[table]
 
     def looked_up(self, table: object, keys: Keys, rows: Callable[[], DataFrame], narrowed: Callable[[DataFrame], DataFrame]) -> DataFrame:

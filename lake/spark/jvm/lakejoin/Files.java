@@ -19,6 +19,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.SnapshotDescriptor;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.actions.Action$;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
@@ -129,13 +130,28 @@ public final class Files {
         file.amtPassthrough());
   }
 
+  /** A file with all its rows, those that were deleted as well. */
+  static AddFile whole(AddFile file) {
+    return file.copy(file.path(), file.partitionValues(), file.size(), file.modificationTime(), file.dataChange(), file.stats(), file.tags(),
+        null, file.baseRowId(), file.defaultRowCommitVersion(), file.clusteringProvider(), file.backReference(), file.amtPassthrough());
+  }
+
   /** Delta's index of given files, which returns them without a Dataset if there is no filter. */
   public static final class Chosen extends TahoeBatchFileIndex {
     private final Seq files;
 
-    Chosen(SparkSession session, DeltaLog log, Snapshot snapshot, Seq files) {
+    Chosen(SparkSession session, DeltaLog log, SnapshotDescriptor snapshot, Seq files) {
       super(session, "batch", files, log, log.dataPath(), snapshot, false);
       this.files = files;
+    }
+
+    /** An index of other files of the same version. */
+    Chosen of(SparkSession session, List some) {
+      return new Chosen(session, deltaLog(), snapshot(), Sequences.seq(some));
+    }
+
+    List files() {
+      return Sequences.list(files);
     }
 
     int number() {

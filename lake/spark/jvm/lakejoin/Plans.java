@@ -185,6 +185,14 @@ public final class Plans {
     return local(session, query.optimizedPlan(), names(query.analyzed()), ArraySeq.unsafeWrapArray(rows));
   }
 
+  /** The same of a frame over a small table; the rows of its data files are held for later ones. */
+  public Dataset held(SparkSession session, Dataset frame, int limit) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    InternalRow[] rows = HeldFiles.rows(session, plan, limit);
+    if (rows == null) return collected(session, frame, limit);
+    return rows.length > limit ? null : local(session, plan, names(plan), ArraySeq.unsafeWrapArray(rows));
+  }
+
   /** What was counted by name while a frame was run (Dataset.observe), below what is persisted as well. */
   public Map observed(Dataset frame) {
     Map found = new HashMap();
@@ -341,7 +349,7 @@ public final class Plans {
     return new Alias(expression, name, id, NOTHING, Option.apply(marks.get(id.id())), SESSION);
   }
 
-  private static Alias alias(Expression expression, String name) {
+  static Alias alias(Expression expression, String name) {
     return new Alias(expression, name, NamedExpression.newExprId(), NOTHING, Option.empty(), SESSION);
   }
 

@@ -1,0 +1,254 @@
+package lakejoin;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.deletionvectors.RoaringBitmapArray;
+import org.apache.spark.sql.delta.storage.dv.HadoopFileSystemDVStore;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.Tuple2;
+
+/**
+ * Rows of the data files of small tables, held from one refresh to the next. A data file never changes: what a later version of its table
+ * deletes from it is in that version's deletion vector. So all rows of a file are held, and each version is read without those that it
+ * deletes; only files that came since are read. What was not asked for longest is let go first.
+ */
+final class HeldFiles {
+  private static final long MOST_BYTES = Math.max(16L << 20, Runtime.getRuntime().maxMemory() / 20);
+  private static final long OF_ROW = 64; // of the objects for a row, beside its bytes
+  private static final String[] SETTINGS = {"spark.sql.parquet.", "spark.sql.legacy.", "spark.sql.session.timeZone", "spark.sql.ansi."};
+  private static final LinkedHashMap HELD = new LinkedHashMap(64, 0.75f, true);
+  private static long bytes = 0;
+
+  private HeldFiles() {}
+
+  /** All rows of one file in some columns, in its order, and the deletion vectors that were last used with it. */
+  private static final class File {
+    final UnsafeRow[] rows;
+    final long size;
+    private String vector = "";
+    private RoaringBitmapArray deleted;
+
+    File(List of) {
+      rows = (UnsafeRow[]) of.toArray(new UnsafeRow[of.size()]);
+      long found = OF_ROW;
+      for (int i = 0; i < rows.length; i++) found += OF_ROW + rows[i].getSizeInBytes();
+      size = found;
+    }
+
+    /** The rows that a version of the table has deleted from it; null for none. */
+    synchronized RoaringBitmapArray deleted(DeltaLog log, AddFile as) {
+      if (as.deletionVector() == null) return null;
+      String id = as.deletionVector().uniqueId();
+      if (!id.equals(vector)) {
+        deleted = new HadoopFileSystemDVStore(log.newDeltaHadoopConf()).read(as.deletionVector(), log.dataPath());
+        vector = id;
+      }
+      return deleted;
+    }
+  }
+
+  /** The rows of a plan that renames columns of chosen files, and does no more; null for another plan, and for more than so many rows. */
+  static InternalRow[] rows(SparkSession session, LogicalPlan plan, int limit) {
+    List columns = columns(plan);
+    if (columns == null) return null;
+    LogicalRelation leaf = (LogicalRelation) plan.collectLeaves().head();
+    Files.Chosen chosen = (Files.Chosen) ((HadoopFsRelation) leaf.relation()).location();
+    if (physical(chosen.files()) > 2L * limit) return null;
+    String table = table(session, leaf, chosen, columns);
+    Map found = new HashMap();
+    List missing = new ArrayList();
+    synchronized (HELD) {
+      for (Object each : chosen.files()) {
+        Object held = HELD.get(table + key((AddFile) each));
+        if (held == null) missing.add(each);
+        else found.put(each, held);
+      }
+    }
+    if (!missing.isEmpty() && !read(session, leaf, chosen, columns, missing, found, 2 * limit)) return null;
+    for (Object each : missing) hold(table + key((AddFile) each), (File) found.get(each));
+    return together(chosen, found);
+  }
+
+  private static InternalRow[] together(Files.Chosen chosen, Map found) {
+    List rows = new ArrayList();
+    for (Object each : chosen.files()) {
+      File file = (File) found.get(each);
+      RoaringBitmapArray deleted = file.deleted(chosen.deltaLog(), (AddFile) each);
+      if (deleted == null) {
+        rows.addAll(Arrays.asList((Object[]) file.rows));
+      } else {
+        for (int i = 0; i < file.rows.length; i++) if (!deleted.contains(i)) rows.add(file.rows[i]);
+      }
+    }
+    return (InternalRow[]) rows.toArray(new InternalRow[rows.size()]);
+  }
+
+  /** Add the rows of some files to `found`. False where they are more than so many, or not told apart as expected. */
+  private static boolean read(
+      SparkSession session, LogicalRelation leaf, Files.Chosen chosen, List columns, List missing, Map found, int limit) {
+    Map byName = new HashMap();
+    for (Object each : missing) byName.put(name(((AddFile) each).path()), each);
+    Map rows = new HashMap();
+    for (Object each : missing) rows.put(each, new ArrayList());
+    if (byName.size() < missing.size()) return false;
+    InternalRow[] all = Plans.first(session, Dataset.ofRows(session, reading(session, leaf, chosen, columns, missing)).queryExecution(), limit + 1);
+    if (all.length > limit) return false;
+    int number = columns.size();
+    UnsafeProjection own = own(columns);
+    String path = null;
+    List of = null;
+    for (int i = 0; i < all.length; i++) {
+      String now = all[i].getUTF8String(number).toString();
+      if (!now.equals(path)) {
+        path = now;
+        of = (List) rows.get(byName.get(name(path)));
+      }
+      if (of == null || (all[i].numFields() > number + 1 && all[i].getLong(number + 1) != of.size())) return false;
+      of.add(own.apply(all[i]).copy());
+    }
+    for (Object each : missing) found.put(each, new File((List) rows.get(each)));
+    return true;
+  }
+
+  private static UnsafeProjection own(List columns) {
+    List bound = new ArrayList();
+    for (Object each : columns) bound.add(new BoundReference(bound.size(), ((Expression) each).dataType(), ((Expression) each).nullable()));
+    return UnsafeProjection$.MODULE$.create(Sequences.seq(bound));
+  }
+
+  /** All rows of some files, with those that are deleted, and of each row its file and its place in it. */
+  private static LogicalPlan reading(SparkSession session, LogicalRelation leaf, Files.Chosen chosen, List columns, List missing) {
+    List whole = new ArrayList();
+    for (Object each : missing) whole.add(Files.whole((AddFile) each));
+    HadoopFsRelation before = (HadoopFsRelation) leaf.relation();
+    HadoopFsRelation of = new HadoopFsRelation(chosen.of(session, whole), before.partitionSchema(), before.dataSchema(), before.bucketSpec(),
+        before.fileFormat(), before.options(), session);
+    LogicalRelation plain = leaf.copy(of, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream());
+    LogicalRelation relation = metadata(plain) == null ? plain.withMetadataColumns() : plain;
+    Attribute metadata = metadata(relation);
+    StructType fields = (StructType) metadata.dataType();
+    List made = new ArrayList();
+    for (Object each : columns) made.add(Plans.alias((Expression) each, "c" + made.size()));
+    for (String name : new String[] {"file_path", "row_index"}) { // no row_index: the table has no deletion vectors
+      if (!fields.getFieldIndex(name).isDefined()) continue;
+      made.add(Plans.alias(new GetStructField(metadata, fields.fieldIndex(name), Option.apply(name)), name));
+    }
+    return new Project(Sequences.seq(made), relation);
+  }
+
+  private static Attribute metadata(LogicalRelation relation) {
+    for (Object each : Sequences.list(relation.output())) {
+      if (((Attribute) each).name().equals("_metadata") && ((Attribute) each).dataType() instanceof StructType) return (Attribute) each;
+    }
+    return null;
+  }
+
+  /** What the plan's columns are in its relation; null where the plan is not made of columns of chosen files under other names. */
+  private static List columns(LogicalPlan plan) {
+    if (plan instanceof LogicalRelation) {
+      Object relation = ((LogicalRelation) plan).relation();
+      return relation instanceof HadoopFsRelation && ((HadoopFsRelation) relation).location() instanceof Files.Chosen
+          ? Sequences.list(plan.output()) : null;
+    }
+    if (!(plan instanceof Project)) return null;
+    LogicalPlan child = ((Project) plan).child();
+    List below = columns(child);
+    if (below == null) return null;
+    Map byId = new HashMap();
+    for (Object each : Sequences.list(child.output())) byId.put(((Attribute) each).exprId(), below.get(byId.size()));
+    List found = new ArrayList();
+    for (Object each : Sequences.list(((Project) plan).projectList())) {
+      Expression one = renamed((Expression) each, byId);
+      if (one == null) return null;
+      found.add(one);
+    }
+    return found;
+  }
+
+  private static Expression renamed(Expression of, Map byId) {
+    if (of instanceof Attribute) return (Expression) byId.get(((Attribute) of).exprId());
+    if (of instanceof Alias) return renamed(((Alias) of).child(), byId);
+    if (!(of instanceof GetStructField)) return null;
+    GetStructField field = (GetStructField) of;
+    Expression child = renamed(field.child(), byId);
+    return child == null ? null : new GetStructField(child, field.ordinal(), field.name());
+  }
+
+  /** All that the rows of a file depend on besides the file. */
+  private static String table(SparkSession session, LogicalRelation leaf, Files.Chosen chosen, List columns) {
+    HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
+    StringBuilder text = new StringBuilder(chosen.deltaLog().dataPath().toString());
+    text.append('\n').append(chosen.snapshot().metadata().id()).append('\n').append(chosen.snapshot().metadata().configuration());
+    text.append('\n').append(relation.dataSchema().json()).append('\n').append(relation.partitionSchema().json());
+    for (Object each : columns) text.append('\n').append(described((Expression) each));
+    Map settings = new TreeMap();
+    scala.collection.Iterator all = session.sessionState().conf().getAllConfs().iterator();
+    while (all.hasNext()) {
+      Tuple2 setting = (Tuple2) all.next();
+      for (int i = 0; i < SETTINGS.length; i++) {
+        if (((String) setting._1()).startsWith(SETTINGS[i])) settings.put(setting._1(), setting._2());
+      }
+    }
+    return text.append('\n').append(settings).append('\n').toString();
+  }
+
+  private static String described(Expression column) {
+    if (column instanceof GetStructField) return described(((GetStructField) column).child()) + "." + ((GetStructField) column).ordinal();
+    return ((Attribute) column).name();
+  }
+
+  private static String key(AddFile file) {
+    return file.path() + " " + file.size() + " " + file.modificationTime() + " " + file.partitionValues();
+  }
+
+  private static long physical(List files) {
+    long found = 0;
+    for (Object each : files) {
+      Option number = ((AddFile) each).numPhysicalRecords();
+      if (number.isDefined()) found += (Long) number.get();
+    }
+    return found;
+  }
+
+  private static void hold(String key, File file) {
+    synchronized (HELD) {
+      File before = (File) HELD.put(key, file);
+      bytes += file.size - (before == null ? 0 : before.size);
+      Iterator oldest = HELD.values().iterator();
+      while (bytes > MOST_BYTES) {
+        bytes -= ((File) oldest.next()).size;
+        oldest.remove();
+      }
+    }
+  }
+
+  private static String name(String path) {
+    return path.substring(path.lastIndexOf('/') + 1);
+  }
+}
