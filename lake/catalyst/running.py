@@ -117,7 +117,7 @@ class Running(Trees):
         return self._counted(self._plans.collected(self._session, frame._jdf, limit))
 
     def held(self, frame: DataFrame, limit: int) -> tuple[DataFrame, int] | None:
-        """The same of a frame over a small table. The JVM holds the rows of its data files, so that a later refresh reads new files only."""
+        """The same of a frame over a small table. The JVM holds the rows of its data files: a later refresh reads new files only."""
         return self._counted(self._plans.held(self._session, frame._jdf, limit))
 
     def folded(self, frame: DataFrame, limit: int) -> tuple[DataFrame, int] | None:

@@ -13,6 +13,10 @@ from __future__ import annotations
 _MB = 1 << 20
 SMALL = 64 * _MB
 """Views whose tables have fewer bytes in total never fall back for their cost: either way takes a second or two."""
+SMALL_TABLE = _MB
+"""A table of fewer bytes is read in full, once, and held: looking keys up in it costs more jobs than it has files."""
+MOST_LOCAL = 40_000
+"""The most rows that are brought to the driver."""
 _START, _OPERATOR, _CHANGE = 64 * _MB, 16 * _MB, 1 << 9
 _LOOKUP, _MOVED = 2, 8
 """Bytes of files that cost as much as one byte that a query reads: files of lookups; files of changes, most of which have few,

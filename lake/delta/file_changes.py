@@ -145,6 +145,20 @@ def rows(pinned: Pinned, found: FileChanges, columns: Sequence[str]) -> DataFram
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
+def rows_held(pinned: Pinned, found: FileChanges, columns: Sequence[str], most: int) -> DataFrame | None:
+    """The same of a small table, on the driver, where the JVM holds the rows of its files: it reads those that it does not hold yet.
+
+    None where the files have more than `most` rows that differ, or more than double as many in all.
+    """
+    log = pinned.log
+    before = [*found.removed, *(old for old, _ in found.new_vectors)]
+    after = [*found.added, *(new for _, new in found.new_vectors)]
+    sides = [_actions(log.jvm, "add", [file.body for file in files]) for files in (before, after)]
+    frame = pinned.rows_of(log.jvm.java.util.List.of()).selectExpr(*columns)
+    changed = log.jvm.own_plans.changed(log.spark._jsparkSession, frame._jdf, *sides, most)
+    return None if changed is None else DataFrame(changed, log.spark)
+
+
 def rows_of_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFrame:
     """The same rows by the change data feed of the commits since+1..(the pinned version), none of which redefined the table; not net.
 

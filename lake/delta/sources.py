@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
+from lake.core import cost
 from lake.core.snapshots import Snapshot
 from lake.core.sql import quoted
-from lake.delta.file_changes import NO_FILE_CHANGES, FileChanges, file_changes, rows, rows_of_feed
+from lake.delta.file_changes import NO_FILE_CHANGES, FileChanges, file_changes, rows, rows_held, rows_of_feed
 from lake.delta.pinned import Pinned
 from lake.delta.schema_history import redefined
 from lake.delta.tables import Table, expired
@@ -22,6 +23,7 @@ from lake.errors import ExpiredError
 from lake.spark import zset
 from lake.spark.failures import CALL_ERRORS
 from lake.spark.key_ranges import Ranges
+from lake.spark.zset import is_bitwise
 
 _ONE_TASK = 4 << 20
 """Changes of at most this many bytes are read and consolidated in one task, without a shuffle."""
@@ -57,6 +59,9 @@ class PinnedSources:
         if self.since is None or self.since[source] == pinned.version.number:
             return None
         try:
+            held = self._held(source, _numbered(columns))
+            if held is not None:
+                return held
             changes = self._changes(source, self.since[source], _numbered(columns))
             if self.unconsolidated(source):
                 return changes
@@ -98,6 +103,16 @@ class PinnedSources:
     def _changes(self, source: str, since: int, columns: Sequence[str]) -> DataFrame:
         pinned, found = self.pins[source], self._changes_of_files(source)
         return rows(pinned, found, columns) if by_files(pinned, found) else rows_of_feed(pinned, since, columns)
+
+    def _held(self, source: str, columns: Sequence[str]) -> DataFrame | None:
+        """The consolidated changes of a small table, on the driver; None where it is not small, or was redefined."""
+        pinned, found = self.pins[source], self._changes_of_files(source)
+        if max(pinned.bytes, found.size) > cost.SMALL_TABLE or found.redefined:
+            return None
+        changes = rows_held(pinned, found, columns, cost.MOST_LOCAL)
+        if changes is None or all(is_bitwise(f.dataType) for f in changes.schema.fields):
+            return changes  # rows that are equal bit by bit are one already
+        return zset.consolidate(changes)
 
     def _changes_of_files(self, source: str) -> FileChanges:
         pinned = self.pins[source]

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.catalyst.guards import INEXACT
+from lake.core import cost
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
@@ -17,7 +18,7 @@ from lake.refresh import changes, publish
 from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset, refuse_doubled_keys
 from lake.refresh.publish import Target
 from lake.relations.budget import FallBackToRecompute
-from lake.relations.reading import SMALL, Reading
+from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.views.definition import Definition
@@ -92,7 +93,7 @@ class Computation:
     def of_query(self) -> Edits:
         """Edits that bring the stored rows to those of the recomputed query."""
         definition = self.definition
-        if definition.key is not None and self.gate is None and self.pinned.bytes > SMALL:
+        if definition.key is not None and self.gate is None and self.pinned.bytes > cost.SMALL_TABLE:
             rows = in_names(definition, definition.unguarded.relation.snapshot(self.reading))
             edits = compared(definition, rows, self.pinned, self.reading)
             if edits is not None:

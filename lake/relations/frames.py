@@ -78,7 +78,7 @@ class Frames:
         return None if found is None else Changes(*found)
 
     def held(self, frame: DataFrame) -> Changes | None:
-        """All rows of a frame over a small table, brought to the driver and held there for later refreshes; None where they are too many."""
+        """All rows of a frame over a small table, on the driver, where later refreshes find them again; None where they are too many."""
         found = self.catalyst.held(frame, self.local_limit)
         return None if found is None else Changes(*found)
 

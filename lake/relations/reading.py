@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression, Literal
+from lake.core import cost
 from lake.relations.budget import Budget, FallBackToRecompute
 from lake.relations.frames import Changes, Frames
 from lake.relations.lookup_keys import Keys
 from lake.relations.tables import Sources, Tables
 from lake.spark.key_ranges import ranges_of
 
-__all__ = ["SMALL", "Cache", "Changes", "Keys", "Reading", "Sources"]
+__all__ = ["Cache", "Changes", "Keys", "Reading", "Sources"]
 
 
 class Cache(Protocol):
@@ -24,10 +25,6 @@ class Cache(Protocol):
 
     def lookup(self, source: Any, keys: Keys, reading: Reading, looked_up: Callable[[Keys], DataFrame], /) -> DataFrame | None:
         """The rows of a source with one of the keys, None where such keys are not cached; `looked_up`: rows of keys, from the table."""
-
-
-SMALL = 1 << 20
-"""A table of fewer bytes is read in full, once: looking keys up in it costs more jobs than it has files."""
 
 
 class Computed(Protocol):
@@ -49,7 +46,7 @@ class Reading:
 
     catalyst: Catalyst
     sources: Sources
-    local_limit: int = 40_000
+    local_limit: int = cost.MOST_LOCAL
     budget: Budget = field(default_factory=Budget)
     cache: Cache | None = None
     on_many: Callable[[], None] | None = None
@@ -87,7 +84,7 @@ class Reading:
 
     def small_table(self, table: object, rows: Callable[[], DataFrame], size: int) -> Changes | None:
         """All rows of a table of `size` bytes, brought to the driver once; None where it is too large, or its size is not known."""
-        return self.tables.small(table, rows) if 0 < size <= SMALL else None
+        return self.tables.small(table, rows) if 0 < size <= cost.SMALL_TABLE else None
 
     def fall_back(self, why: FallBackToRecompute) -> None:
         """From here on the query is recomputed, whatever it costs."""

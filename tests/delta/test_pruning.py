@@ -77,7 +77,7 @@ def test_bounds_without_values_and_empty_keys_leave_files_out(lake: TestLake, sp
 
 
 def test_a_column_that_spark_pads_is_looked_up_though_its_files_hold_less(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lake.relations.reading.SMALL", 0)
+    monkeypatch.setattr("lake.core.cost.SMALL_TABLE", 0)
     feed = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     for name, rows in (("a", ["('ab', 1), ('cd', 2)"]), ("b", ["('ab', 10)", "('cd', 20)"])):
         lake.spark.sql(f"CREATE TABLE delta.`{lake.path(name)}` (c CHAR(5), v INT) USING delta {feed}")

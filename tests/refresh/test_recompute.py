@@ -66,7 +66,7 @@ def test_lookups_count_as_they_come(lake: TestLake, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cost, "SMALL", 1)
     monkeypatch.setattr(cost, "of_start", lambda operators, moved: 0)
     monkeypatch.setattr(cost, "of_lookup", lambda files: files * 100)
-    monkeypatch.setattr("lake.relations.reading.SMALL", 0)  # no table is kept whole
+    monkeypatch.setattr("lake.core.cost.SMALL_TABLE", 0)  # no table is kept whole
     lake.view("v", QUERY)
     lake.refresh("v")
     lake.sql("UPDATE {d} SET name = 'other' WHERE g = 7")  # in one file of 60, whose key is in all of f

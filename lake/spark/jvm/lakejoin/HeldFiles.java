@@ -8,13 +8,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -29,6 +30,7 @@ import org.apache.spark.sql.delta.storage.dv.HadoopFileSystemDVStore;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.Tuple2;
@@ -75,30 +77,13 @@ final class HeldFiles {
 
   /** The rows of a plan that renames columns of chosen files, and does no more; null for another plan, and for more than so many rows. */
   static InternalRow[] rows(SparkSession session, LogicalPlan plan, int limit) {
-    List columns = columns(plan);
-    if (columns == null) return null;
-    LogicalRelation leaf = (LogicalRelation) plan.collectLeaves().head();
-    Files.Chosen chosen = (Files.Chosen) ((HadoopFsRelation) leaf.relation()).location();
-    if (physical(chosen.files()) > 2L * limit) return null;
-    String table = table(session, leaf, chosen, columns);
-    Map found = new HashMap();
-    List missing = new ArrayList();
-    synchronized (HELD) {
-      for (Object each : chosen.files()) {
-        Object held = HELD.get(table + key((AddFile) each));
-        if (held == null) missing.add(each);
-        else found.put(each, held);
-      }
-    }
-    if (!missing.isEmpty() && !read(session, leaf, chosen, columns, missing, found, 2 * limit)) return null;
-    for (Object each : missing) hold(table + key((AddFile) each), (File) found.get(each));
-    return together(chosen, found);
-  }
-
-  private static InternalRow[] together(Files.Chosen chosen, Map found) {
+    Files.Chosen chosen = chosen(plan);
+    if (chosen == null) return null;
+    Map held = held(session, plan, chosen.files(), limit);
+    if (held == null) return null;
     List rows = new ArrayList();
     for (Object each : chosen.files()) {
-      File file = (File) found.get(each);
+      File file = (File) held.get(key((AddFile) each));
       RoaringBitmapArray deleted = file.deleted(chosen.deltaLog(), (AddFile) each);
       if (deleted == null) {
         rows.addAll(Arrays.asList((Object[]) file.rows));
@@ -109,7 +94,86 @@ final class HeldFiles {
     return (InternalRow[]) rows.toArray(new InternalRow[rows.size()]);
   }
 
-  /** Add the rows of some files to `found`. False where they are more than so many, or not told apart as expected. */
+  /**
+   * The rows that came and went, each with its weight after its columns, none of them 0. `before`, `after`: the files (AddFile actions) that only
+   * one of two versions has, and those of which it has other rows. Null as in `rows`.
+   */
+  static InternalRow[] changes(SparkSession session, LogicalPlan plan, List before, List after, int limit) {
+    Files.Chosen chosen = chosen(plan);
+    if (chosen == null) return null;
+    List both = new ArrayList(before);
+    both.addAll(after);
+    Map held = held(session, plan, both, limit);
+    if (held == null) return null;
+    Map weights = new LinkedHashMap();
+    add(weights, before, -1, held, chosen.deltaLog());
+    add(weights, after, 1, held, chosen.deltaLog());
+    return weighted(Sequences.list(plan.output()), weights);
+  }
+
+  /** Add a weight to each row of some files. Equal rows are one, bit by bit. */
+  private static void add(Map weights, List files, long weight, Map held, DeltaLog log) {
+    for (Object each : files) {
+      File file = (File) held.get(key((AddFile) each));
+      RoaringBitmapArray deleted = file.deleted(log, (AddFile) each);
+      for (int i = 0; i < file.rows.length; i++) {
+        if (deleted != null && deleted.contains(i)) continue;
+        Long had = (Long) weights.get(file.rows[i]);
+        long now = weight + (had == null ? 0 : had.longValue());
+        if (now == 0) weights.remove(file.rows[i]);
+        else weights.put(file.rows[i], Long.valueOf(now));
+      }
+    }
+  }
+
+  private static InternalRow[] weighted(List columns, Map weights) {
+    DataType[] types = new DataType[columns.size() + 1];
+    for (int i = 0; i < columns.size(); i++) types[i] = ((Attribute) columns.get(i)).dataType();
+    types[columns.size()] = DataTypes.LongType;
+    UnsafeProjection projection = UnsafeProjection$.MODULE$.create(types);
+    InternalRow[] found = new InternalRow[weights.size()];
+    int at = 0;
+    for (Object each : weights.entrySet()) {
+      Map.Entry row = (Map.Entry) each;
+      InternalRow weight = new GenericInternalRow(new Object[] {row.getValue()});
+      found[at++] = projection.apply(new JoinedRow((InternalRow) row.getKey(), weight)).copy();
+    }
+    return found;
+  }
+
+  private static Files.Chosen chosen(LogicalPlan plan) {
+    List leaves = Sequences.list(plan.collectLeaves());
+    if (leaves.size() != 1 || !(leaves.get(0) instanceof LogicalRelation)) return null;
+    Object relation = ((LogicalRelation) leaves.get(0)).relation();
+    if (!(relation instanceof HadoopFsRelation)) return null;
+    Object files = ((HadoopFsRelation) relation).location();
+    return files instanceof Files.Chosen ? (Files.Chosen) files : null;
+  }
+
+  /** Some files by their keys, those that are not held yet read together; null for a plan that does more than to rename, and for too many rows. */
+  private static Map held(SparkSession session, LogicalPlan plan, List files, int limit) {
+    List columns = columns(plan);
+    if (columns == null || physical(files) > 2L * limit) return null;
+    LogicalRelation leaf = (LogicalRelation) plan.collectLeaves().head();
+    Files.Chosen chosen = chosen(plan);
+    String table = table(session, leaf, chosen, columns);
+    Map found = new HashMap();
+    Map missing = new LinkedHashMap();
+    synchronized (HELD) {
+      for (Object each : files) {
+        String key = key((AddFile) each);
+        Object held = HELD.get(table + key);
+        if (held == null) missing.put(key, each);
+        else found.put(key, held);
+      }
+    }
+    if (missing.isEmpty()) return found;
+    if (!read(session, leaf, chosen, columns, new ArrayList(missing.values()), found, 2 * limit)) return null;
+    for (Object key : missing.keySet()) hold(table + key, (File) found.get(key));
+    return found;
+  }
+
+  /** Add some files to `found`, by their keys. False where they are more than so many, or not told apart as expected. */
   private static boolean read(
       SparkSession session, LogicalRelation leaf, Files.Chosen chosen, List columns, List missing, Map found, int limit) {
     Map byName = new HashMap();
@@ -132,7 +196,7 @@ final class HeldFiles {
       if (of == null || (all[i].numFields() > number + 1 && all[i].getLong(number + 1) != of.size())) return false;
       of.add(own.apply(all[i]).copy());
     }
-    for (Object each : missing) found.put(each, new File((List) rows.get(each)));
+    for (Object each : missing) found.put(key((AddFile) each), new File((List) rows.get(each)));
     return true;
   }
 
@@ -224,7 +288,7 @@ final class HeldFiles {
   }
 
   private static String key(AddFile file) {
-    return file.path() + " " + file.size() + " " + file.modificationTime() + " " + file.partitionValues();
+    return file.path() + " " + file.size();
   }
 
   private static long physical(List files) {

@@ -14,6 +14,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -37,7 +38,9 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 import scala.Option;
@@ -191,6 +194,20 @@ public final class Plans {
     InternalRow[] rows = HeldFiles.rows(session, plan, limit);
     if (rows == null) return collected(session, frame, limit);
     return rows.length > limit ? null : local(session, plan, names(plan), ArraySeq.unsafeWrapArray(rows));
+  }
+
+  /**
+   * The rows that a small table's files (AddFile actions) `before` and `after` do not have in common, with their weights (w), of a frame that
+   * names the columns. Null where they are too many, or the frame does more than to name columns.
+   */
+  public Dataset changed(SparkSession session, Dataset frame, List before, List after, int limit) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    InternalRow[] rows = HeldFiles.changes(session, plan, before, after, limit);
+    if (rows == null || rows.length > limit) return null;
+    List columns = new ArrayList();
+    for (Object each : Sequences.list(plan.output())) columns.add(((Attribute) each).newInstance());
+    columns.add(new AttributeReference(WEIGHT, DataTypes.LongType, false, Metadata.empty(), NamedExpression.newExprId(), NOTHING));
+    return Dataset.ofRows(session, new LocalRelation(Sequences.seq(columns), ArraySeq.unsafeWrapArray(rows), false, Option.empty()));
   }
 
   /** What was counted by name while a frame was run (Dataset.observe), below what is persisted as well. */
