@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.catalyst.guards import INEXACT
-from lake.core import cost
+from lake.core.cost import SMALL_TABLE
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
@@ -93,7 +93,7 @@ class Computation:
     def of_query(self) -> Edits:
         """Edits that bring the stored rows to those of the recomputed query."""
         definition = self.definition
-        if definition.key is not None and self.gate is None and self.pinned.bytes > cost.SMALL_TABLE:
+        if definition.key is not None and self.gate is None and self.pinned.bytes > SMALL_TABLE:
             rows = in_names(definition, definition.unguarded.relation.snapshot(self.reading))
             edits = compared(definition, rows, self.pinned, self.reading)
             if edits is not None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lake.delta.file_changes import file_changes, rows
+from lake.delta.file_changes import file_changes, rows, rows_held
 from lake.delta.tables import Table
 from lake.spark import zset
 from tests.lakes import TestLake, multiset
 
+MOST = 1000
 HISTORY = (
     "DELETE FROM {a} WHERE v = 3",
     "INSERT INTO {a} SELECT id + 100, v, p FROM {a} WHERE v = 2",
@@ -47,9 +48,11 @@ def test_rows_moved_are_the_difference_of_two_versions(lake: TestLake, partition
         found = rows(versions[until], files, ["id", "v", "p"])
         assert files.rows == (0 if files.removed else found.count())
         changes = Counter({tuple(row)[:3]: row[3] for row in zset.consolidate(found).collect()})
-        assert dict(changes) == {
-            row: held[until][row] - held[since][row] for row in held[until] | held[since] if held[until][row] != held[since][row]
-        }, (since, until)
+        expected = {row: held[until][row] - held[since][row] for row in held[until] | held[since] if held[until][row] != held[since][row]}
+        assert dict(changes) == expected, (since, until)
+        of_held = rows_held(versions[until], files, ["id", "v", "p"], MOST)
+        assert of_held is not None
+        assert {tuple(row)[:3]: row[3] for row in of_held.collect()} == expected, (since, until)
 
 
 def test_a_delete_reads_each_file_once_and_the_feed_is_left_to_what_it_is_cheaper_for(lake: TestLake) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from lake.core import cost
 from lake.delta import sources
 from lake.errors import KeyViolationError
 from lake.refresh import compute, edits, publish, run
@@ -38,7 +37,7 @@ def many(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
 
 @pytest.fixture
 def anew(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
-    monkeypatch.setattr(cost, "SMALL_TABLE", 0)
+    monkeypatch.setattr(compute, "SMALL_TABLE", 0)
     return _built(lake, monkeypatch, recompute_above=0)
 
 
@@ -196,7 +195,7 @@ def test_a_view_that_is_emptied_and_filled_again_anew(anew: TestLake, monkeypatc
 
 def test_no_row_on_either_side_is_no_difference(anew: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     for adaptive in ("true", "false"):  # the adaptive plan leaves a side without rows out, and with it what would have been counted
-        monkeypatch.setattr(cost, "SMALL_TABLE", -1)
+        monkeypatch.setattr(compute, "SMALL_TABLE", -1)
         found = noted(monkeypatch, "compared")
         session = anew.spark
         session.conf.set("spark.sql.adaptive.enabled", adaptive)

@@ -41,7 +41,7 @@ import scala.Tuple2;
  * deletes; only files that came since are read. What was not asked for longest is let go first.
  */
 final class HeldFiles {
-  private static final long MOST_BYTES = Math.max(16L << 20, Runtime.getRuntime().maxMemory() / 20);
+  private static long most = Math.max(16L << 20, Runtime.getRuntime().maxMemory() / 20);
   private static final long OF_ROW = 64; // of the objects for a row, beside its bytes
   private static final String[] SETTINGS = {"spark.sql.parquet.", "spark.sql.legacy.", "spark.sql.session.timeZone", "spark.sql.ansi."};
   private static final LinkedHashMap HELD = new LinkedHashMap(64, 0.75f, true);
@@ -304,11 +304,32 @@ final class HeldFiles {
     synchronized (HELD) {
       File before = (File) HELD.put(key, file);
       bytes += file.size - (before == null ? 0 : before.size);
-      Iterator oldest = HELD.values().iterator();
-      while (bytes > MOST_BYTES) {
-        bytes -= ((File) oldest.next()).size;
-        oldest.remove();
-      }
+      letGo();
+    }
+  }
+
+  private static void letGo() {
+    Iterator oldest = HELD.values().iterator();
+    while (bytes > most) {
+      bytes -= ((File) oldest.next()).size;
+      oldest.remove();
+    }
+  }
+
+  /** Hold at most so many bytes from now on; returns how many it were. */
+  static long atMost(long number) {
+    synchronized (HELD) {
+      long before = most;
+      most = number;
+      letGo();
+      return before;
+    }
+  }
+
+  /** How many bytes are held. */
+  static long held() {
+    synchronized (HELD) {
+      return bytes;
     }
   }
 

@@ -210,6 +210,16 @@ public final class Plans {
     return Dataset.ofRows(session, new LocalRelation(Sequences.seq(columns), ArraySeq.unsafeWrapArray(rows), false, Option.empty()));
   }
 
+  /** How many bytes of rows are held. */
+  public long heldBytes() {
+    return HeldFiles.held();
+  }
+
+  /** Hold at most so many bytes of rows from now on; returns how many it were. */
+  public long holdAtMost(long bytes) {
+    return HeldFiles.atMost(bytes);
+  }
+
   /** What was counted by name while a frame was run (Dataset.observe), below what is persisted as well. */
   public Map observed(Dataset frame) {
     Map found = new HashMap();
