@@ -1,5 +1,9 @@
 package lakejoin;
 
+import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -43,6 +47,7 @@ import scala.Tuple2;
 final class HeldFiles {
   private static long most = Math.max(16L << 20, Runtime.getRuntime().maxMemory() / 20);
   private static final long OF_ROW = 64; // of the objects for a row, beside its bytes
+  private static final long OF_FILE = 512; // of those for a file
   private static final String[] SETTINGS = {"spark.sql.parquet.", "spark.sql.legacy.", "spark.sql.session.timeZone", "spark.sql.ansi."};
   private static final LinkedHashMap HELD = new LinkedHashMap(64, 0.75f, true);
   private static long bytes = 0;
@@ -58,7 +63,7 @@ final class HeldFiles {
 
     File(List of) {
       rows = (UnsafeRow[]) of.toArray(new UnsafeRow[of.size()]);
-      long found = OF_ROW;
+      long found = OF_FILE;
       for (int i = 0; i < rows.length; i++) found += OF_ROW + rows[i].getSizeInBytes();
       size = found;
     }
@@ -264,7 +269,7 @@ final class HeldFiles {
     return child == null ? null : new GetStructField(child, field.ordinal(), field.name());
   }
 
-  /** All that the rows of a file depend on besides the file. */
+  /** Names all that the rows of a file depend on besides the file. */
   private static String table(SparkSession session, LogicalRelation leaf, Files.Chosen chosen, List columns) {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     StringBuilder text = new StringBuilder(chosen.deltaLog().dataPath().toString());
@@ -279,7 +284,17 @@ final class HeldFiles {
         if (((String) setting._1()).startsWith(SETTINGS[i])) settings.put(setting._1(), setting._2());
       }
     }
-    return text.append('\n').append(settings).append('\n').toString();
+    return digest(text.append('\n').append(settings).toString()) + " ";
+  }
+
+  /** A short name of a long text: schemas are long, and each file is held under one. */
+  private static String digest(String text) {
+    try {
+      byte[] found = MessageDigest.getInstance("SHA-256").digest(text.getBytes(StandardCharsets.UTF_8));
+      return new BigInteger(1, found).toString(36);
+    } catch (NoSuchAlgorithmException never) { // each Java has it
+      throw new IllegalStateException(never);
+    }
   }
 
   private static String described(Expression column) {
