@@ -209,6 +209,10 @@ class ViewConfig(Strict):
     """What a refresh does if the definition has changed: `error` asks for `lakejoin apply`, `rebuild` computes all rows again."""
     refresh_mode: Literal["auto", "incremental"] = "auto"
     """`auto`: a refresh may recompute the query if that is necessary or cheaper. `incremental`: it fails instead."""
+    on_recompute: Literal["difference", "replace", "auto"] = "difference"
+    """What a refresh publishes if it recomputes the query. `difference`: the rows that differ, found by comparing all rows. `replace`: all
+    rows, which takes about half of the CPU, and is a change of every row to what reads the view's changes. `auto`: `replace` if no other
+    view reads this one."""
     recompute_above: float = Field(1.0, ge=0)
     """A refresh recomputes the query if the number of changed rows is more than this share of the rows of the tables.
     An updated row counts twice."""

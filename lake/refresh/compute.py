@@ -35,6 +35,10 @@ class Candidate:
     whole: DataFrame
 
 
+class AllRows:
+    """Instead of edits: all rows of the recomputed query are published in place of the stored rows."""
+
+
 Gate = Callable[[Candidate], None]
 """Raises BlockedError where the rows must not be published."""
 
@@ -42,19 +46,20 @@ Gate = Callable[[Candidate], None]
 @dataclass(frozen=True)
 class Computation:
     """The rows of one refresh. `pinned`: the version of the view's table on which it is planned; `gate`: checks the rows before they are
-    published."""
+    published; `replaces`: where the query is recomputed, all rows are published."""
 
     target: Target
     pinned: Pinned
     stamp: Stamp
     reading: Reading
     gate: Gate | None
+    replaces: bool = False
 
     @property
     def definition(self) -> Definition:
         return self.target.definition
 
-    def of_changes(self) -> Edits | None:
+    def of_changes(self) -> Edits | AllRows | None:
         """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""
         try:
             return self._of_changes()
@@ -90,8 +95,10 @@ class Computation:
                 f"{unguarded.relation.order_dependent}. Nothing was written. Change the query, or set `refresh_mode: auto`."
             )
 
-    def of_query(self) -> Edits:
+    def of_query(self) -> Edits | AllRows:
         """Edits that bring the stored rows to those of the recomputed query."""
+        if self.replaces:
+            return AllRows()
         definition = self.definition
         if definition.key is not None and self.gate is None and self.pinned.bytes > SMALL_TABLE:
             rows = in_names(definition, definition.unguarded.relation.snapshot(self.reading))

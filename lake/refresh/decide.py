@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from lake.config.models import ViewConfig
+from lake.config.reads import reads
 from lake.core import cost
 from lake.core.plan import RefreshPlan, differing, plan
 from lake.delta import two_writers
@@ -40,6 +41,14 @@ class Decision:
     @property
     def view(self) -> ViewConfig:
         return self.path.config.view(self.definition.view)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a recompute publishes all rows instead of the difference (`on_recompute`). A rebuild never does."""
+        name, config = self.definition.view, self.path.config
+        if self.rebuild or self.path.kind != "strong" or self.view.on_recompute == "difference":
+            return False
+        return self.view.on_recompute == "replace" or not any(name in reads(v, config).names for v in config.views if v != name)
 
     def published(self) -> Published | None:
         """The newest state of the view's table, None where there is none. Raises TargetError, unless a rebuild can mend it."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lake.core.phases import phase
 from lake.core.plan import RefreshPlan, check_fingerprint
@@ -23,7 +23,7 @@ from lake.delta.sources import PinnedSources
 from lake.delta.tables import snapshot_of
 from lake.errors import InternalError, KeyViolationError, SourceError, TargetError
 from lake.refresh import publish
-from lake.refresh.compute import Computation, Gate
+from lake.refresh.compute import AllRows, Computation, Gate
 from lake.refresh.decide import Decision, budget
 from lake.refresh.edits import Edits, in_names
 from lake.refresh.outcome import result_of
@@ -143,7 +143,8 @@ class Refresh:
         return PinnedSources(self.inputs.tables, self.inputs.pins, since)
 
     def _computation(self, current: Published, decided: RefreshPlan, reading: Reading) -> Computation:
-        return Computation(self._target(current), current.pinned, self._stamp(current, decided), reading, self.gate)
+        stamp = self._stamp(current, decided)
+        return Computation(self._target(current), current.pinned, stamp, reading, self.gate, self._decision.replaces)
 
     def _incremental(self, current: Published, decided: RefreshPlan, sources: PinnedSources, since: Snapshot) -> RefreshResult:
         limit = budget(self._decision.view, self.definition, self.inputs, current)
@@ -163,16 +164,32 @@ class Refresh:
             cache.end(decided.until)
             return result
 
-    def _published(self, computation: Computation, decided: RefreshPlan, edits: Edits | None) -> RefreshResult:
+    def _published(self, computation: Computation, decided: RefreshPlan, edits: Edits | AllRows | None) -> RefreshResult:
+        if isinstance(edits, AllRows):
+            return self._replaced(computation, decided)
         publish.publish(computation.target, computation.stamp, edits, computation.reading)
         return result_of(decided, edits=edits, reading=computation.reading)
+
+    def _replaced(self, computation: Computation, decided: RefreshPlan) -> RefreshResult:
+        """Publish all rows of the recomputed query instead of the stored rows (`on_recompute`), with the table's columns as they are."""
+        target, pinned = computation.target, computation.pinned
+        rows, deleted = self._all_rows(computation, persist=False), pinned.count
+        deleted = pinned.rows().count() if deleted is None else deleted
+        inserted = publish.publish_rows(target, computation.stamp, rows, clustered_by(target.view, self.definition), replace=True)
+        target.describe(target.log.head())
+        result = result_of(decided, inserted, deleted, reading=computation.reading)
+        return replace(result, reason=f"{result.reason}; all rows were written (on_recompute)")
+
+    def _all_rows(self, computation: Computation, persist: bool) -> DataFrame:
+        definition = self.definition
+        doubled = definition.key_given or of_nulls(definition, computation.reading.sources, self.inputs.primary_keys)
+        whole = in_names(definition, definition.unguarded.relation.snapshot(computation.reading))
+        return computation.checked(whole, persist=persist, doubled=doubled)
 
     def _written(self, computation: Computation, decided: RefreshPlan, why: str) -> RefreshResult:
         """Write all rows, instead of the table's. `why`: that is done although the table has rows; empty for a new table."""
         target, definition, replaces = computation.target, self.definition, bool(why)
-        doubled = definition.key_given or of_nulls(definition, computation.reading.sources, self.inputs.primary_keys)
-        whole = in_names(definition, definition.unguarded.relation.snapshot(computation.reading))
-        rows = computation.checked(whole, persist=replaces, doubled=doubled)
+        rows = self._all_rows(computation, persist=replaces)
         deleted = target.log.head().rows().count() if replaces else 0
         if replaces:
             # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files

@@ -66,7 +66,7 @@ def nothing_held(lake: TestLake) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("vectors", "partition"), [("true", None), ("true", "p"), ("false", None)])
+@pytest.mark.parametrize(("vectors", "partition"), [("true", None), ("false", "p")])
 def test_each_version_and_what_is_between_two_of_them(
     lake: TestLake, monkeypatch: pytest.MonkeyPatch, vectors: str, partition: str | None
 ) -> None:
@@ -84,7 +84,7 @@ def test_each_version_and_what_is_between_two_of_them(
         assert rows is not None
         assert shown(rows) == expected, pin.version
     assert len({str(p) for p in plain}) > len(plain) / 2, "a history that changes little shows little"
-    for since, until in [(0, 1), (0, 4), (2, 10), (3, 8), (4, 6), (7, 9), (8, 10)]:
+    for since, until in [(0, 4), (2, 10), (3, 8), (4, 6)]:
         keys = plain[since].keys() | plain[until].keys()
         expected = {key: plain[until].get(key, 0) - plain[since].get(key, 0) for key in keys}
         for way in (FROM_HELD, lambda *_: None):

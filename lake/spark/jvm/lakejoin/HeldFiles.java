@@ -45,16 +45,16 @@ import scala.Tuple2;
  * deletes; only files that came since are read. What was not asked for longest is let go first.
  */
 final class HeldFiles {
-  private static long most = Math.max(16L << 20, Runtime.getRuntime().maxMemory() / 20);
   private static final long OF_ROW = 64; // of the objects for a row, beside its bytes
   private static final long OF_FILE = 512; // of those for a file
   private static final String[] SETTINGS = {"spark.sql.parquet.", "spark.sql.legacy.", "spark.sql.session.timeZone", "spark.sql.ansi."};
   private static final LinkedHashMap HELD = new LinkedHashMap(64, 0.75f, true);
   private static long bytes = 0;
+  private static long most = Math.max(16L << 20, Runtime.getRuntime().maxMemory() / 20);
 
   private HeldFiles() {}
 
-  /** All rows of one file in some columns, in its order, and the deletion vectors that were last used with it. */
+  /** All rows of one file in some columns, in its order, and the deletion vector that was last used with it. */
   private static final class File {
     final UnsafeRow[] rows;
     final long size;
@@ -78,6 +78,19 @@ final class HeldFiles {
       }
       return deleted;
     }
+  }
+
+  /** Whether the log says that such a plan has more than so many rows. */
+  static boolean hasMore(LogicalPlan plan, int limit) {
+    Files.Chosen chosen = columns(plan) == null ? null : chosen(plan);
+    if (chosen == null) return false;
+    long found = 0;
+    for (Object each : chosen.files()) {
+      Option number = ((AddFile) each).numLogicalRecords();
+      if (number.isEmpty()) return false;
+      found += (Long) number.get();
+    }
+    return found > limit;
   }
 
   /** The rows of a plan that renames columns of chosen files, and does no more; null for another plan, and for more than so many rows. */

@@ -191,6 +191,7 @@ public final class Plans {
   /** The same of a frame over a small table; the rows of its data files are held for later ones. */
   public Dataset held(SparkSession session, Dataset frame, int limit) {
     LogicalPlan plan = frame.queryExecution().analyzed();
+    if (HeldFiles.hasMore(plan, limit)) return null;
     InternalRow[] rows = HeldFiles.rows(session, plan, limit);
     if (rows == null) return collected(session, frame, limit);
     return rows.length > limit ? null : local(session, plan, names(plan), ArraySeq.unsafeWrapArray(rows));
