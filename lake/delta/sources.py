@@ -58,10 +58,10 @@ class PinnedSources:
         pinned = self.pins[source]
         if self.since is None or self.since[source] == pinned.version.number:
             return None
+        held = self._held(source, _numbered(columns))
+        if held is not None:
+            return held
         try:
-            held = self._held(source, _numbered(columns))
-            if held is not None:
-                return held
             changes = self._changes(source, self.since[source], _numbered(columns))
             if self.unconsolidated(source):
                 return changes
