@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import typer
 
 from lake import __version__
-from lake.cli import console, dropping, importing, planning
+from lake.cli import console, dropping, importing, planning, watching
 from lake.cli.arguments import BackfillMode, Kind, RowFormat, moment, step_of, time_of, until_of, versions
 from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
-from lake.cli.remote import in_server, wrote_report
+from lake.cli.remote import in_server, taking, wrote_report
 from lake.cli.view_tests import run_view_tests
 from lake.errors import LakeError, SourceError
 
@@ -37,6 +37,9 @@ OptionalView = Annotated[
 ]
 Accept = Annotated[
     list[str] | None, typer.Option("--accept", help="Publish despite this finding of a blocking expectation, once. Repeatable.")
+]
+_Versions = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also print the versions of each source, and how long its changes stay readable.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 All = Annotated[bool, typer.Option("--all", help="All views of the configuration.")]
@@ -342,14 +345,11 @@ def snooze(
         console.print_json(row) if as_json else console.out().print(f"{finding} is snoozed until {row['until']}: {reason}", markup=False)
 
 
-@app.command(epilog="Examples: lakejoin status | lakejoin status q20 --json | lakejoin status --verbose")
 @in_server
 def status(
     context: typer.Context,
     view: OptionalView = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also print the versions of each source, and how long its changes stay readable.")
-    ] = False,
+    verbose: _Versions = False,
     as_json: Json = False,
 ) -> None:
     """Print the state of each view, worst first, with what is wrong and what to run.
@@ -367,6 +367,25 @@ def status(
             console.print_health(found.checked)
         if any(one.needs_somebody for one in found.states):
             raise typer.Exit(1)
+
+
+@app.command("status", epilog="Examples: lakejoin status | lakejoin status q20 --json | lakejoin status --watch 5")
+def watched_status(
+    context: typer.Context,
+    view: OptionalView = None,
+    verbose: _Versions = False,
+    watch: Annotated[float | None, typer.Option("--watch", "-w", min=1, help="Look again every so many seconds, until Ctrl-C.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the state of each view, worst first, with what is wrong and what to run.
+
+    Exit code 1: a view needs somebody (failed, refused, expired, wrong or stopped).
+    """
+    options = {"view": view, "verbose": verbose, "as_json": as_json}
+    if watch is None or taking.get() is not None:  # a server looks once
+        status(context, **options)
+    else:
+        watching.repeat(lambda: status(context, **options), watch)
 
 
 @app.command(epilog="Examples: lakejoin history q20 | lakejoin history q20 --limit 100 --json")
