@@ -162,3 +162,15 @@ def test_other_frames_are_computed_as_ever(lake: TestLake) -> None:
         assert found is not None
         assert multiset(found) == multiset(frame)
     assert Catalyst(lake.spark).held(rows, 19) is None, "more rows than may be brought to the driver"
+
+
+def test_columns_of_other_names_that_look_alike(lake: TestLake) -> None:
+    rows = """SELECT id, named_struct('file_path', id) AS _metadata, named_struct('x', id + 1) AS s, id + 2 AS `s.0`, id + 3 AS `1:s.0`
+        FROM range(5)"""
+    lake.spark.sql(rows).write.format("delta").option("delta.columnMapping.mode", "name").save(lake.path("t"))
+    lake.tables["t"] = {"path": "t"}
+    table = Table("t", lake.path("t"), None).log(lake.spark).head().rows_among({})
+    for columns in (["*"], ["s.x AS c"], ["`s.0` AS c"], ["`1:s.0` AS c"], ["_metadata.file_path AS c"], ["id AS c"]):
+        found = held(lake, table.selectExpr(*columns))
+        assert found is not None
+        assert multiset(found) == multiset(read(lake, "SELECT * FROM {t}").selectExpr(*columns)), columns

@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.FileSourceMetadataAttribute$;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
@@ -246,7 +247,7 @@ final class HeldFiles {
 
   private static Attribute metadata(LogicalRelation relation) {
     for (Object each : Sequences.list(relation.output())) {
-      if (((Attribute) each).name().equals("_metadata") && ((Attribute) each).dataType() instanceof StructType) return (Attribute) each;
+      if (FileSourceMetadataAttribute$.MODULE$.isValid(((Attribute) each).metadata())) return (Attribute) each;
     }
     return null;
   }
@@ -312,7 +313,8 @@ final class HeldFiles {
 
   private static String described(Expression column) {
     if (column instanceof GetStructField) return described(((GetStructField) column).child()) + "." + ((GetStructField) column).ordinal();
-    return ((Attribute) column).name();
+    String name = ((Attribute) column).name();
+    return name.length() + ":" + name; // so that no name is taken for another one with what follows
   }
 
   private static String key(AddFile file) {
