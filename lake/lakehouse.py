@@ -41,7 +41,7 @@ from lake.delta.retention import changed_last, changes_gone, feed_gap
 from lake.delta.sidecar import Folder
 from lake.delta.tables import Table
 from lake.errors import ConfigError, LakeError, SourceError, TargetError
-from lake.operations import backfill, compare, drop, leftovers, maintenance, planning, removed
+from lake.operations import backfill, compare, development, drop, leftovers, maintenance, planning, removed
 from lake.operations.refresh_all import refresh_all
 from lake.operations.refreshing import Request, logged, refreshed
 from lake.operations.reporting import verb
@@ -149,7 +149,12 @@ class Lakehouse(OpenViews):
             self.config.view(view)
 
         def act(planned: PlannedView) -> RefreshResult:
-            return self.refresh(planned.view) if planned.action == "build" else self.rebuild(planned.view)
+            if planned.action != "build":
+                return self.rebuild(planned.view)
+            if self.config.production is None:
+                return self.refresh(planned.view)
+            until = development.as_production(self, planned.view)
+            return refreshed(self, Request(planned.view, until, gate=self._gate(planned.view, ()), own=True))
 
         return planning.apply(self, views, plan, act, on_end)
 
@@ -286,14 +291,16 @@ class Lakehouse(OpenViews):
         """
         many = workers(parallel, self.config.parallel)
         views = self.in_order(self.config.views)
-        bases = self.bases(views)
+        bases, asked = self.bases(views), dict[str, int]()
         if until is None or isinstance(until, Mapping):
-            asked = until or {}
-            heads = {t: table_of(self.config, t).head(self.spark).version.number for t in bases}
-            until = {**heads, **check_named(asked, bases)}
+            asked = check_named(until or {}, bases)
+            until = {t: table_of(self.config, t).head(self.spark).version.number for t in bases} | asked
 
         def refresh(view: str) -> RefreshResult:
-            return self.refresh(view, {t: v for t, v in until.items() if t in self.reads(view)} if isinstance(until, Mapping) else until)
+            if not isinstance(until, Mapping):
+                return self.refresh(view, until)
+            held = development.held(self, view)
+            return self.refresh(view, {t: v for t, v in until.items() if t in self.reads(view) and (t in asked or t not in held)})
 
         return refresh_all(Ordered(views, self.reads), refresh, many, self._spark)
 
@@ -305,10 +312,10 @@ class Lakehouse(OpenViews):
         `dry_run`: only say what a vacuum would remove. Raises LakeError.
         """
         self._refuse_eventual("maintain")
-        views = list(self.config.views) if view is None else [view]
+        views = [v for v in self.config.views if not self.is_shared(v)] if view is None else [view]
         sources = [name for name in maintenance.sources(self, views) if name in self.config.tables]
         tables = [self.view_table(v) for v in views]
-        tables += [table_of(self.config, name) for name in sources if self.config.tables[name].maintain]
+        tables += [table_of(self.config, name) for name in sources if self.config.tables[name].maintain and self.config.production is None]
         tables.append(Table("quality_results", f"{self.config.quality_path}/quality_results", None))
         read, now, spark = maintenance.readers((self, self.on("eventual")), self.config.views), datetime.now(UTC), own_session(self.spark)
         warnings = [maintenance.warning(row) for v in views for row in maintenance.known_status(self, v)]

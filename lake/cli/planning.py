@@ -27,6 +27,7 @@ _DONE = {
     "refused": "refused",
     "none": "unchanged",
 }
+_SHARED = "shared"
 _PARTS = 64
 _COSTS = {
     "stamp": "no row changes",
@@ -63,7 +64,7 @@ def plan(
         if as_json:
             console.print_json(found.to_json())
         else:
-            console.out().print("\n".join(_markdown(found) if markdown else _lines(found)), markup=False)
+            console.out().print("\n".join(_markdown(found) if markdown else _lines(found, context.obj.env)), markup=False)
         if found.exit_code:
             raise typer.Exit(found.exit_code)
 
@@ -114,15 +115,18 @@ def _counts(result: RefreshResult) -> str:
     return f"{result.rows_inserted:,} rows inserted, {result.rows_deleted:,} deleted"
 
 
-def _lines(found: Plan) -> Iterator[str]:
+def _lines(found: Plan, env: str | None) -> Iterator[str]:
     """The plan for a terminal: what changes, then a line for all."""
     for view in found.changes:
         yield f"{_SIGNS[view.action]} {view.view}: {_title(view)}"
         yield from (f"    {text}" for text in _details(view))
         yield from (f"    {text}" for text in view.diff.splitlines())
+    shared = [view.view for view in found.views if view.from_production]
+    if shared:
+        yield f"  read from production: {', '.join(shared)}"
     yield _summary(found)
     if found.exit_code == 2:
-        yield "Next: lakejoin apply"
+        yield f"Next: lakejoin {f'--env {env} ' if env else ''}apply"
     if any(view.action == "removed" for view in found.views):
         yield "lakejoin drop VIEW deletes what is kept of a removed view; lakejoin gc, of all that were removed long ago."
 
@@ -176,6 +180,6 @@ def _cost(view: PlannedView) -> str:
 
 
 def _summary(found: Plan) -> str:
-    counts = Counter[str](view.action for view in found.views)
-    said = [f"{counts[action]} {text}" for action, text in _DONE.items() if counts[action]]
+    counts = Counter[str](_SHARED if view.from_production else view.action for view in found.views)
+    said = [f"{counts[action]} {text}" for action, text in (_DONE | {_SHARED: "read from production"}).items() if counts[action]]
     return f"Plan: {', '.join(said) or 'no views'}."

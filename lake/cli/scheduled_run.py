@@ -27,6 +27,7 @@ from lake.delta.sidecar import Folder
 from lake.delta.tables import pin_at
 from lake.errors import ConcurrencyError, ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
+from lake.operations import development
 from lake.operations.nothing import nothing_done
 from lake.operations.side_by_side import Ordered, side_by_side, workers
 from lake.spark.failures import as_lake_error, is_transient, root_cause, safely
@@ -239,4 +240,5 @@ class GroupRefresh:
         left out: their versions follow from those views."""
         reads, read = self.lake.reads(view), self._published(view)
         parents = {table for name in reads if name in self.lake.config.views for table in self._published(name)}
+        parents |= development.held(self.lake, view).keys() - (self.until.keys() if isinstance(self.until, Mapping) else set())
         return {table: max(number, read.get(table, number)) for table, number in pinned.items() if table in reads and table not in parents}

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from lake.config.environments import DEVELOPMENT_OF, base_of, inherited, refuse_places_of_production
 from lake.config.mistakes import TESTS, at, in_setting, in_yaml
 from lake.config.models import Config, QueryPlace, nearest
 from lake.errors import ConfigError
@@ -57,7 +58,8 @@ def variables(source: str | Path | Mapping[str, Any], env: str | None = None) ->
 @dataclass(frozen=True)
 class Read:
     """The text of a configuration with the overlay of an environment, and the file and line of each key. `tests`: what it says of tests of
-    views (config/view_tests.py), which no other command has to understand."""
+    views (config/view_tests.py), which no other command has to understand. `environment`: the name of the environment; `production`: of a
+    development environment, what it is a development of."""
 
     data: dict[str, Any]
     lines: Mapping[tuple[str, ...], str]
@@ -65,15 +67,26 @@ class Read:
     directory: Path
     queries: Mapping[str, QueryPlace] = field(default_factory=dict)
     tests: Mapping[str, Any] = field(default_factory=dict)
+    environment: str | None = None
+    production: Read | None = None
 
     def validated(self, views: Mapping[str, Any] | None = None) -> Config:
         """The configuration, or the configuration with these views only."""
         data = self.data if views is None else {**self.data, "views": dict(views)}
         known = {"directory": self.directory, "secret_settings": _secret_settings(data), "query_places": self.queries}
+        known |= {"environment": self.environment, "production": self._validated_production(views)}
         try:
-            return Config.model_validate({**substituted(data, self.where, self.lines), **known})
+            config = Config.model_validate({**substituted(data, self.where, self.lines), **known})
+            refuse_places_of_production(config, self.where)
+            return config
         except ValidationError as error:
             raise ConfigError("\n".join(dict.fromkeys(message(e, self) for e in error.errors()))) from error
+
+    def _validated_production(self, views: Mapping[str, Any] | None) -> Config | None:
+        if self.production is None:
+            return None
+        there = self.production.data.get("views") or {}
+        return self.production.validated(None if views is None else {name: there[name] for name in views if name in there})
 
 
 def read_source(source: str | Path | Mapping[str, Any], env: str | None) -> Read:
@@ -103,16 +116,22 @@ def text_of(path: Path, remedy: str) -> str:
 
 
 def _overlaid(read: Read, env: str | None) -> Read:
-    data = dict(read.data)
-    overlays = data.pop("environments", None) or {}
+    overlays = read.data.get("environments") or {}
     if env is not None and env not in overlays:
         raise ConfigError(f"{read.where}: there is no environment {env!r}. {nearest(env, overlays)}")
-    overlay = overlays[env] if env else {}
+    overlay = dict(overlays[env] or {}) if env is not None else {}
+    data, production = {key: value for key, value in read.data.items() if key != "environments"}, None
+    if env is not None and DEVELOPMENT_OF in overlay:
+        where = read.lines.get(("environments", env, DEVELOPMENT_OF), read.where)
+        production = _overlaid(read, base_of(overlays, env, where))
+        data = inherited({**production.data, **production.tests})
+        del overlay[DEVELOPMENT_OF]
     merged = _merged(data, overlay)
     if "target" in overlay:  # one place instead of another: of both, `path` and `schema` would be given
         merged["target"] = overlay["target"]
     tests = {key: merged.pop(key) for key in TESTS if key in merged}
-    return replace(read, data={key: value for key, value in merged.items() if value is not None}, tests=tests)
+    own = {key: value for key, value in merged.items() if value is not None}
+    return replace(read, data=own, tests=tests, environment=env, production=production)
 
 
 def parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], str], dict[str, QueryPlace]]:

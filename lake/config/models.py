@@ -20,7 +20,7 @@ from lake.core.kinds import SUFFIXES, DifferenceClass
 from lake.core.redaction import Samples
 from lake.errors import ConfigError
 
-NOT_SETTINGS = frozenset({"directory", "secret_settings", "query_places"})
+NOT_SETTINGS = frozenset({"directory", "secret_settings", "query_places", "environment", "production"})
 """Fields of `Config` that the loader fills: they are no settings of the file."""
 HIDDEN_PREFIX = "__lakejoin_"
 PROJECT = "lakejoin.project"
@@ -371,6 +371,10 @@ class Config(Strict):
     secrets and are never shown. It is not a setting of the file."""
     query_places: dict[str, QueryPlace] = Field(default_factory=dict)
     """Where the queries of views stand, for errors. It is not a setting of the file."""
+    environment: str | None = None
+    """The name of the environment, None without one. It is not a setting of the file."""
+    production: Config | None = None
+    """Of a development environment: the configuration that it is a development of. It is not a setting of the file."""
 
     @field_validator("target", mode="before")
     @classmethod
@@ -434,7 +438,9 @@ class Config(Strict):
         return not _wrong_name(name, is_view=True)
 
     def source_path(self, path: str) -> str:
-        """The path of a source: absolute paths and URIs unchanged, others below the root."""
+        """The path of a source: absolute paths and URIs unchanged, others below the root (of a development environment: production's)."""
+        if self.production is not None:
+            return self.production.source_path(path)
         return path if _absolute(path) else _joined(self.root_path, path)
 
     def path_of(self, name: str) -> str | None:
@@ -476,7 +482,7 @@ class Config(Strict):
         if self.airflow.runs is not None:
             return self.airflow.runs if _absolute(self.airflow.runs) else str((self.directory / self.airflow.runs).resolve())
         beside = self.view_path("_lakejoin")
-        return _joined(self.root_path, "_lakejoin/runs") if beside is None else f"{beside}/runs"
+        return _joined(self.root_path, f"{self._without_target}/runs") if beside is None else f"{beside}/runs"
 
     @property
     def quality_path(self) -> str:
@@ -484,7 +490,12 @@ class Config(Strict):
         if self.quality.results is not None:
             return self.quality.results if _absolute(self.quality.results) else str((self.directory / self.quality.results).resolve())
         beside = self.view_path("_lakejoin")
-        return _joined(self.root_path, "_lakejoin/quality") if beside is None else f"{beside}/quality"
+        return _joined(self.root_path, f"{self._without_target}/quality") if beside is None else f"{beside}/quality"
+
+    @property
+    def _without_target(self) -> str:
+        """The folder for what is written beside views, below the root, where views are in a catalog."""
+        return "_lakejoin" if self.production is None else f"_lakejoin_{self.environment}"
 
     @property
     def report_url(self) -> str:

@@ -34,7 +34,7 @@ class PlannedView:
     """What is to be done for one view. `how`: of an edit, stamp, metadata, delete or rewrite; `diff`: of the query as text, where the one
     before is known; `rows`: of the view now; `bytes_read`, `bytes_written`: by estimate, of data files; `downstream`: the views that read
     it, directly or not; `row_changes`: of an edit, where they were asked for, or why they can't be had. `token` tells this plan from
-    another one for the view.
+    another one for the view. `from_production`: a development environment reads the view from production's table.
 
     Two actions are none of `apply`: a "refused" view needs another configuration (`reason` is the error), and what is kept of a "removed"
     one, which is no longer in the configuration, goes by `drop` or `gc`.
@@ -54,6 +54,7 @@ class PlannedView:
     downstream: tuple[str, ...] = ()
     token: str = ""
     row_changes: RowChanges | str | None = None
+    from_production: bool = False
 
     @property
     def changes_columns(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -34,10 +34,15 @@ def identifier(spark: SparkSession, name: str) -> Java:
 
 
 class Log:
-    """The transaction log of one table, by path or by catalog name. Raises Spark's errors; tables.py turns them into Lakejoin's."""
+    """The transaction log of one table, by path or by catalog name. Raises Spark's errors; tables.py turns them into Lakejoin's.
 
-    def __init__(self, spark: SparkSession, path: str | None = None, name: str | None = None) -> None:
-        self.spark = spark
+    `refuse_writing`: raises where no transaction may be begun.
+    """
+
+    def __init__(
+        self, spark: SparkSession, path: str | None = None, name: str | None = None, refuse_writing: Callable[[], None] = lambda: None
+    ) -> None:
+        self.spark, self.refuse_writing = spark, refuse_writing
         self.jvm = jvm_of(spark)
         self.scala: Scala = self.jvm.conversions
         self._marks: dict[int, str] = {}

@@ -13,20 +13,22 @@ from lake.core.snapshots import Snapshot
 from lake.core.sql import quoted
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
-from lake.errors import ExpiredError, SourceError
+from lake.errors import ExpiredError, SourceError, TargetError
 from lake.spark import failures
 from lake.spark.failures import CALL_ERRORS
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table's path or catalog name, and the name that queries use. `kind`: for a view's table, the path that it belongs to."""
+    """A table's path or catalog name, and the name that queries use. `kind`: for a view's table, the path that it belongs to; `reader`: of
+    a table of production's, the development environment that reads it and must not write it."""
 
     label: str
     path: str | None
     name: str | None
     primary_key: tuple[str, ...] = ()
     kind: PathKind = "strong"
+    reader: str = ""
 
     def __str__(self) -> str:
         return f"{self.label} ({self.path or self.name})"
@@ -48,6 +50,14 @@ class Table:
         verb = {"strong": "refresh", "eventual": "realtime", "replay": "backfill"}[self.kind]
         return f"lakejoin {verb} {self.label}"
 
+    def refuse_writing(self) -> None:
+        """Raise TargetError for a table that a development environment only reads."""
+        if self.reader:
+            raise TargetError(
+                f"{self} is production's, which the development environment {self.reader!r} only reads. Nothing was written. "
+                f'"lakejoin --env {self.reader} rebuild {self.label}" gives a view a table of its own there.'
+            )
+
     @property
     def eventual(self) -> bool:
         """Whether it is a view's real-time table."""
@@ -56,7 +66,7 @@ class Table:
     def log(self, spark: SparkSession) -> Log:
         """The table's log. Raises SourceError if there is no Delta table."""
         try:
-            log = Log(spark, self.path, self.name)
+            log = Log(spark, self.path, self.name, self.refuse_writing)
             exists = log.exists
         except CALL_ERRORS as error:
             check = failures.advice(error, f"Check `tables.{self.label}` in the configuration.")

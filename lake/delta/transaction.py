@@ -38,6 +38,7 @@ class Transaction:
     """
 
     def __init__(self, pinned: Pinned) -> None:
+        pinned.log.refuse_writing()
         self._pinned, self._log = pinned, pinned.log
         self._jvm, self._session = pinned.log.jvm, pinned.log.spark._jsparkSession
         self._scala = pinned.log.scala

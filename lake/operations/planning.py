@@ -21,6 +21,7 @@ from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
 from lake.delta.tables import Table
 from lake.errors import ConcurrencyError, DefinitionError, LakeError, ViewsFailedError
+from lake.operations.development import SHARED
 from lake.operations.removed import removed_views
 from lake.operations.renaming import taken_over
 from lake.operations.row_changes import row_changes
@@ -46,13 +47,14 @@ _EDITS_OF_ROWS = ("metadata", "delete", "rewrite", "difference")
 @dataclass(frozen=True)
 class _Change:
     """A view's plan, with what it takes to carry it out. `definition`: the new one, None where it is refused; `earlier`: the table of its
-    earlier name."""
+    earlier name; `reads`: the bytes of its sources."""
 
     planned: PlannedView
     definition: Definition | None = None
     edit: Edit | None = None
     before: Mapping[str, str] = field(default_factory=dict)
     earlier: Table | None = None
+    reads: int = 0
 
 
 class Planning:
@@ -86,7 +88,39 @@ class Planning:
         if earlier is not None:
             change = self._from(view, state, published(state.spark, earlier))
             return replace(change, planned=_renamed(change.planned, earlier), earlier=earlier)
-        return self._from(view, state, published(state.spark, self._views.view_table(view)))
+        if self._views.is_shared(view):
+            return self._beside_production(view, state)
+        change = self._from(view, state, published(state.spark, self._views.view_table(view)))
+        other = self._built_from_others(view, state) if change.planned.action in ("none", "edit") else ""
+        return replace(change, planned=replace(change.planned, action="rebuild", how="", reason=other)) if other else change
+
+    def _beside_production(self, view: str, state: OpenView) -> _Change:
+        """What is to be done for a view that a development environment reads from production: nothing, or a table of its own."""
+        change = self._from(view, state, published(state.spark, self._views.view_table(view)))
+        own = [name for name in self._views.reads(view) if name in self.config.views and self._is_own(name)]
+        if change.planned.action == "none" and not own:
+            return replace(change, planned=replace(change.planned, reason=SHARED, from_production=True))
+        if change.planned.action == "build":  # production has made its table, and not built it
+            return change
+        why = f"it reads {', '.join(own)}, of which the environment has its own" if own else f"it is edited ({change.planned.reason})"
+        planned = replace(change.planned, action="build", how="", reason=f"{why}: it is built beside production's table")
+        return replace(change, planned=replace(planned, bytes_read=change.reads, bytes_written=change.reads))
+
+    def _is_own(self, view: str) -> bool:
+        """Whether a view will not be production's."""
+        return view in self._will_be or not self._views.is_shared(view)
+
+    def _built_from_others(self, view: str, state: OpenView) -> str:
+        """Why a view of a development environment can't go on from the views that it was built from; empty where it can."""
+        stamp = self._views.stamp(view) if self.config.production is not None else None
+        for name, read in stamp.snapshot.versions.items() if stamp is not None else ():
+            if name in self.config.views and name in self._views.reads(view):
+                now = published(state.spark, self._views.view_table(name))
+                will_be = name in self._will_be and self._views.is_shared(name)
+                if will_be or (now is not None and now.pinned.version.table_id != read.table_id):
+                    whose = "production's" if not will_be and self._views.is_shared(name) else "the environment's own"
+                    return f"it was built from another table of {name}, and reads {whose} now"
+        return ""
 
     def _from(self, view: str, state: OpenView, current: Published | None) -> _Change:
         """What is to be done for a view, from what is published."""
@@ -100,17 +134,18 @@ class Planning:
         new = define_each(state.spark, view, (self.config,), _some(schemas, names), _some(keys, names))[0]
         read = sum(pin.bytes for name, pin in pins.items() if name in new.sources)
         if current is None or current.stamp is None:
-            return _Change(PlannedView(view, "build", "the view has not been built yet", bytes_read=read, bytes_written=read), new)
+            planned = PlannedView(view, "build", "the view has not been built yet", bytes_read=read, bytes_written=read)
+            return _Change(planned, new, reads=read)
         token = digest(f"{current.stamp.number} {digest_of(current.stamp.fingerprint)} {digest_of(new.fingerprint)}")
         parts = differing(current.stamp.fingerprint, new.fingerprint)
         if not parts:
-            return _Change(PlannedView(view, "none", token=token), new)
+            return _Change(PlannedView(view, "none", token=token), new, reads=read)
         function = self.config.view(view).function
         edit = Edit("recompute", "a function gives its rows" if function else "the table does not say which query it was built with")
         if old_config is not None and before is not None:
             edit, new = self._compared(state, current, (old_config, self.config), schemas, keys, new, parts)
         planned = replace(_of_edit(view, edit, current.pinned, new, read), diff=_diff(view, before, new), token=token)
-        return _Change(planned, new, edit, current.stamp.fingerprint)
+        return _Change(planned, new, edit, current.stamp.fingerprint, reads=read)
 
     def _inputs(
         self, state: OpenView, names: Sequence[str], pins: dict[str, Pinned]

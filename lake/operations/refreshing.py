@@ -12,6 +12,7 @@ from lake.core.results import RefreshResult
 from lake.delta.pinned import Pinned
 from lake.delta.retention import file_gone, is_of_a_file_gone
 from lake.errors import ExpiredError, KeyViolationError, LakeError, TargetError
+from lake.operations.development import meeting, read_from_production
 from lake.refresh import publish
 from lake.refresh.compute import Gate
 from lake.refresh.publish import LostRaceError
@@ -26,22 +27,29 @@ logger = logging.getLogger("lakejoin")
 @dataclass(frozen=True)
 class Request:
     """What is asked of a refresh. `rebuild`: recompute the view, whatever is published; `instead`: a backfill's rows, which are published
-    instead of the query's; `gate`: the check before publishing."""
+    instead of the query's; `gate`: the check before publishing; `own`: a development environment builds a table of its own, as a rebuild
+    does, where it would read production's."""
 
     view: str
     until: Until | Chooser = None
     rebuild: bool = False
     instead: Pinned | None = None
     gate: Gate | None = None
+    own: bool = False
 
 
 def refreshed(views: OpenViews, request: Request) -> RefreshResult:
     """Refresh a view. Raises LakeError with what to do; the published view is then as it was."""
     started = time.monotonic()
     with views.opened(request.view) as state:
+        shared = None if request.own or request.rebuild or request.instead is not None else read_from_production(views, state, request.view)
+        if shared is not None:
+            return logged(shared, started)
+        path = views.path.owning(request.view) if request.own or request.rebuild else views.path
+        until = meeting(views, request.view, request.until)
         for attempt in range(1, publish.ATTEMPTS + 1):
-            definition, inputs = views.prepare(request.view, state, request.until)
-            refresh = Refresh(views.path, state.spark, definition, inputs, request.rebuild, state.cache, request.instead, request.gate)
+            definition, inputs = views.prepare(request.view, state, until)
+            refresh = Refresh(path, state.spark, definition, inputs, request.rebuild, state.cache, request.instead, request.gate)
             try:
                 result = refresh.run()
             except LostRaceError:

@@ -21,6 +21,7 @@ from lake.views import explain
 from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath
 from lake.views.renamed import refuse_renamed
+from lake.views.shared import refuse_place_of_production
 from lake.views.table import Published, open_log, published, refuse_ambiguous
 
 
@@ -97,6 +98,7 @@ class Decision:
             )
         refuse_ambiguous(self.spark, self.path.config.ambiguous_target, self.table)
         two_writers.refuse(self.spark, self.table, self.path.config.single_writer)
+        refuse_place_of_production(self.spark, self.path.config, self.table)
         if self.view.renamed_from is not None and self.path.kind == "strong":
             refuse_renamed(self.spark, self.path.config, self.definition.view)
 

@@ -204,6 +204,7 @@ def _settings(spark: SparkSession, stamp: Stamp) -> dict[str, str]:
 
 
 def _write(target: Target, rows: DataFrame, by: Sequence[str], replace: bool) -> None:
+    target.table.refuse_writing()
     columns = schema(target.definition)
     rows = rows.select(*map(_as_stored, columns.fields))
     if by:

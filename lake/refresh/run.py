@@ -34,7 +34,7 @@ from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import few_changes
 from lake.views.definition import Definition
-from lake.views.inputs import Inputs, ViewPath, table_of
+from lake.views.inputs import Inputs, ViewPath
 from lake.views.table import KEY, Published, clustered_by, create, published, set_properties
 
 
@@ -204,7 +204,7 @@ class Refresh:
     def _copied(self, current: Published | None) -> RefreshResult:
         """Begin a real-time table with the rows of the strong path, and with the snapshot that they were built from."""
         definition = self.definition
-        strong = published(self.spark, table_of(self.path.config, definition.view))
+        strong = published(self.spark, self.path.strong(definition.view))
         if strong is None or strong.stamp is None:
             raise TargetError(
                 f"View {definition.view!r} has not been built yet, and its real-time path begins with its rows. "

@@ -69,21 +69,38 @@ def table_of(config: Config, name: str, kind: PathKind = "strong") -> Table:
         raise DefinitionError(f"The table {name!r} is no longer declared under `tables:` in the configuration.")
     declared = config.tables[name]
     path = None if declared.path is None else config.source_path(declared.path)
-    return Table(name, path, declared.name, declared.primary_key)
+    return Table(name, path, declared.name, declared.primary_key, reader=_reader(config))
+
+
+def _reader(config: Config) -> str:
+    """The development environment that a configuration is for, empty where it is for none."""
+    return "" if config.production is None else str(config.environment)
 
 
 def view_place(config: Config, view: str, kind: PathKind = "strong") -> Table:
-    """Where the table of a view is on a path, or would be; the view need not be in the configuration."""
+    """Where the table of a view is on a path, or would be; the view need not be in the configuration. Of a development environment: its own
+    place."""
     place = view + SUFFIXES[kind]
     return Table(view, config.view_path(place), config.view_name(place), kind=kind)
 
 
+def production_place(config: Config, view: str) -> Table | None:
+    """Where production has the table of a view; None where it has no such view, or the configuration is for no development environment."""
+    if config.production is None or view not in config.production.views:
+        return None
+    return replace(view_place(config.production, view), reader=_reader(config))
+
+
 @dataclass(frozen=True)
 class ViewPath:
-    """One of the ways that views are kept: the strong path, or the real-time path or a backfill's, which have tables of their own."""
+    """One of the ways that views are kept: the strong path, or the real-time path or a backfill's, which have tables of their own.
+
+    `place`: where a view is on the strong path; by default where the configuration puts it (views/shared.py).
+    """
 
     config: Config
     kind: PathKind = "strong"
+    place: Callable[[str], Table] | None = None
 
     @property
     def eventual(self) -> bool:
@@ -91,13 +108,22 @@ class ViewPath:
 
     def table(self, view: str) -> Table:
         """The view's own table."""
-        return table_of(self.config, view, self.kind)
+        return self.strong(view) if self.kind == "strong" else table_of(self.config, view, self.kind)
+
+    def strong(self, view: str) -> Table:
+        """The view's table on the strong path."""
+        return table_of(self.config, view) if self.place is None else self.place(view)
+
+    def owning(self, view: str) -> ViewPath:
+        """The same, with the view where a development environment has tables of its own, whether it has one yet or not."""
+        return replace(self, place=lambda other: table_of(self.config, other) if other == view else self.strong(other))
 
     def input(self, name: str) -> Table:
         """What a view reads under a name: another view's table on the same path, but in real time only of one that runs there too."""
         view = self.config.views.get(name)
-        stays = view is not None and (self.kind != "eventual" or view.realtime is not None)
-        return table_of(self.config, name, self.kind if stays else "strong")
+        if view is None:
+            return table_of(self.config, name)
+        return self.table(name) if self.kind != "eventual" or view.realtime is not None else self.strong(name)
 
 
 def in_order(config: Config, views: Iterable[str], reads: Callable[[str], Sequence[str]]) -> list[str]:

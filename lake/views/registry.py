@@ -30,6 +30,7 @@ from lake.spark.session import active_session, make_session, own_session
 from lake.views.definition import Definition, define
 from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
 from lake.views.query import named
+from lake.views.shared import place_of
 from lake.views.sizes import are_small
 from lake.views.table import Published, open_log, published, visible
 from lake.views.up_to_date import unchanged
@@ -62,7 +63,7 @@ class OpenViews:
 
     def __init__(self, config: Config, spark: SparkSession | None = None, kind: PathKind = "strong", one_command: bool = False) -> None:
         self.config = config
-        self.path = ViewPath(config, kind)
+        self.path = ViewPath(config, kind, None if config.production is None else self._place)
         self._spark, self._one_command = spark, one_command
         self._views: dict[str, OpenView] = {}
         self._lock, self._starting = threading.Lock(), threading.Lock()
@@ -78,6 +79,15 @@ class OpenViews:
     def _session(self) -> SparkSession:
         briefly = self._one_command and are_small(self.config)
         return make_session(self.config.spark, briefly=briefly, one_writer=self.config.single_writer)
+
+    def _place(self, view: str) -> Table:
+        """Where a view of a development environment is on the strong path."""
+        self.config.view(view)
+        return place_of(self.spark, self.config, view)
+
+    def is_shared(self, view: str) -> bool:
+        """Whether the view is read from production's table, in a development environment."""
+        return self.config.production is not None and bool(self.view_table(view).reader)
 
     def in_order(self, views: Iterable[str]) -> list[str]:
         """The views, each after those that it reads. Raises DefinitionError naming a cycle."""

@@ -75,7 +75,7 @@ def app_id(view: str) -> str:
 def open_log(spark: SparkSession, table: Table) -> Log | None:
     """The view table's log, None where there is no table yet."""
     try:
-        log = Log(spark, table.path, table.name)
+        log = Log(spark, table.path, table.name, table.refuse_writing)
         return log if log.exists else None
     except SPARK_ERRORS as error:
         if not lacks_a_jar(error) and ("NOT_FOUND" in str(error) or "not found" in str(error).lower()):
@@ -209,6 +209,7 @@ def _path_properties(table: Table) -> dict[str, str]:
 
 def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition) -> None:
     """Create the empty table. The first publish writes its rows and the stamp. Raises TargetError."""
+    table.refuse_writing()
     if "`" in (table.path or ""):  # Delta's table builder pastes the path between backticks without doubling those in it
         raise TargetError(
             f"The table of view {table} can't be created: its path has a backtick, which Delta can't quote. Set another target."
@@ -233,6 +234,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
 
 def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> bool:
     """Set the table's description and properties to those of the configuration; returns whether any of them differed."""
+    table.refuse_writing()
     recorded = recorded_property(definition, view) if table.kind == "strong" else {}
     wanted = {FEED: _path_properties(table)[FEED], **_MARKS} | recorded | _reader_properties(view, definition) | view.properties
     has = {_property(k): v for k, v in pinned.properties.items()}
@@ -255,6 +257,7 @@ def _property(name: str) -> str:
 
 def set_properties(spark: SparkSession, table: Table, wanted: Mapping[str, str]) -> None:
     """Set properties of the table, in a commit of their own that changes no data."""
+    table.refuse_writing()
     if wanted:
         shown = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in wanted.items())
         spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({shown})")
