@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lake.config.models import PAGES, Config
 from lake.config.view_sources import expectations_of
+from lake.core.environments import DroppedEnvironment, PromotedView
 from lake.core.kinds import PathKind
 from lake.core.plan import nothing_new
 from lake.core.planned import Plan, PlannedView
@@ -41,7 +42,8 @@ from lake.delta.retention import changed_last, changes_gone, feed_gap
 from lake.delta.sidecar import Folder
 from lake.delta.tables import Table
 from lake.errors import ConfigError, LakeError, SourceError, TargetError
-from lake.operations import backfill, compare, development, drop, leftovers, maintenance, planning, removed
+from lake.operations import backfill, compare, development, drop, environments, leftovers, maintenance, planning, removed
+from lake.operations.promoting import Promoting, refuse_other_environments, refuse_other_settings, refuse_refused
 from lake.operations.refresh_all import refresh_all
 from lake.operations.refreshing import Request, logged, refreshed
 from lake.operations.reporting import verb
@@ -157,6 +159,50 @@ class Lakehouse(OpenViews):
             return refreshed(self, Request(planned.view, until, gate=self._gate(planned.view, ()), own=True))
 
         return planning.apply(self, views, plan, act, on_end)
+
+    @verb("Promoting the environment")
+    def promote(
+        self,
+        views: Collection[str] | None = None,
+        *,
+        dry_run: bool = False,
+        accept: Collection[str] = (),
+        on_end: Callable[[RefreshResult], None] = lambda _: None,
+    ) -> list[PromotedView]:
+        """Let production take over the rows of the views of a development environment (all of its own, or those named), in dependency
+        order, each in one commit; readers of production see the old rows until then.
+
+        `dry_run`: only say what would be done. `accept`: findings of blocking expectations that are not to stop it; `on_end`: called with
+        each view that is done. Raises LakeError, before anything is written, where a view can't be promoted. Run again, it goes on.
+        """
+        self._refuse_eventual("promote")
+        production = self._production("promote")
+        refuse_other_settings(self)
+        plan = list(Promoting(self, production).each(views))
+        if not dry_run:
+            refuse_refused(plan, self.config.environment)
+        for planned in plan if not dry_run else ():
+            gate = production._gate(planned.view, accept)
+            started, result = time.monotonic(), Promoting(self, production).promoted(planned.view, gate)
+            if result is not None:
+                on_end(logged(result, started))
+        return plan
+
+    @verb("Dropping the environment")
+    def drop_environment(self, *, dry_run: bool = False) -> DroppedEnvironment:
+        """Drop all tables of a development environment, with all that is kept of its views; its views are production's again.
+
+        `dry_run`: only say what there is. Raises LakeError. Killed half-way, the next call goes on.
+        """
+        self._refuse_eventual("drop_environment")
+        self._production("drop")
+        return environments.drop_environment(self, dry_run)
+
+    def _production(self, verb: str) -> Lakehouse:
+        """What the development environment is one of. Raises ConfigError for another environment."""
+        refuse_other_environments(self, verb)
+        assert self.config.production is not None
+        return Lakehouse(self.config.production, self.spark, blocker=self._blocker)
 
     @verb("Reading view")
     def read(self, view: str, consistency: Consistency | None = None, at: Mapping[str, int] | None = None) -> DataFrame:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from lake import __version__
-from lake.cli import console, dropping, importing, planning, watching
+from lake.cli import console, dropping, environments, importing, planning, watching
 from lake.cli.arguments import BackfillMode, Kind, RowFormat, moment, step_of, time_of, until_of, versions
 from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
@@ -607,6 +607,7 @@ app.command(epilog="Examples: lakejoin apply | lakejoin apply q20 | lakejoin app
 app.command("test", epilog="Examples: lakejoin test | lakejoin test q20 -k late --junit results.xml")(run_view_tests)
 
 app.add_typer(importing.app, name="import")
+app.add_typer(environments.app, name="env")
 
 
 def main() -> None:

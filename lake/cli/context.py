@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,10 @@ class Invocation:
     def __init__(self, settings: GlobalOptions) -> None:
         self._settings = settings
         self._lake: Any = None
+
+    def use(self, env: str) -> None:
+        """Open the lakehouse of this environment, whatever --env says."""
+        self._settings = replace(self._settings, env=env)
 
     @property
     def debug(self) -> bool:

@@ -39,7 +39,7 @@ def drop(
         found = working(f"looking for {view}", lambda: opened.drop(view, force=force, dry_run=True))
         if found.tables or found.runs:
             _list(found, as_json and dry_run)
-            if not dry_run and _may(yes, f"Drop view {view} ({size_text(found.bytes)})?"):
+            if not dry_run and may(yes, f"Drop view {view} ({size_text(found.bytes)})?"):
                 found = working(f"dropping {view}", lambda: opened.drop(view, force=force))
         if as_json:
             console.print_json(found.to_json())
@@ -69,7 +69,7 @@ def _ended(found: Dropped, dry_run: bool) -> str:
     return f"This was a dry run: {size_text(found.bytes)} would be removed." if dry_run else "Nothing was removed."
 
 
-def _may(yes: bool, question: str) -> bool:
+def may(yes: bool, question: str) -> bool:
     """Whether to go on. Raises ConfigError if there is nobody to ask."""
     if yes:
         return True

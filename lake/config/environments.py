@@ -66,8 +66,8 @@ def refuse_places_of_production(config: Config, where: str) -> None:
     for view in production.views:
         if view in config.views and _place(config, view) == _place(production, view):
             raise ConfigError(
-                f"{where}: `environments.{config.environment}` puts view {view!r} where production has it, {_place(config, view)}. Give the "
-                "environment another `target`."
+                f"{where}: `environments.{config.environment}` puts view {view!r} where production has it, {_place(config, view)}. "
+                "Give the environment another `target`."
             )
     for what, own in _written(config):
         for whose, theirs in _kept_of(production):

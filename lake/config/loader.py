@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from lake.config.environments import DEVELOPMENT_OF, base_of, inherited, refuse_places_of_production
 from lake.config.mistakes import TESTS, at, in_setting, in_yaml
 from lake.config.models import Config, QueryPlace, nearest
+from lake.core.environments import Environment
 from lake.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -91,8 +92,28 @@ class Read:
 
 def read_source(source: str | Path | Mapping[str, Any], env: str | None) -> Read:
     """The text of a configuration. Raises ConfigError."""
+    return _overlaid(_read(source), env)
+
+
+def environments_of(source: str | Path | Mapping[str, Any]) -> list[Environment]:
+    """The environments of a configuration, the settings without one first. Raises ConfigError where the file can't be read."""
+    read = _read(source)
+    return [_environment(read, name) for name in (None, *(read.data.get("environments") or {}))]
+
+
+def _environment(read: Read, name: str | None) -> Environment:
+    of = ((read.data.get("environments") or {}).get(name) or {}).get(DEVELOPMENT_OF, "")
+    try:
+        config = _overlaid(read, name).validated()
+    except ConfigError as error:
+        return Environment(name, str(of), error=str(error))
+    return Environment(name, str(of), str(config.view_path("") or config.view_name("v")).removesuffix(".v").rstrip("/"))
+
+
+def _read(source: str | Path | Mapping[str, Any]) -> Read:
+    """The text of a configuration, with all environments."""
     if isinstance(source, Mapping):
-        return _overlaid(Read(dict(source), {}, "the configuration", Path.cwd()), env)
+        return Read(dict(source), {}, "the configuration", Path.cwd())
     path = Path(source)
     data, lines, queries = parsed(text_of(path, 'Write one with "lakejoin init FOLDER", or name it with --config FILE.'), path)
     included, included_lines, included_queries = _included(data.pop("include", None), path)
@@ -104,7 +125,7 @@ def read_source(source: str | Path | Mapping[str, Any], env: str | None) -> Read
                 raise ConfigError(f"{there}: the view {name!r} is already defined in {here}. Rename or remove one of the two.")
         data["views"] = {**own, **included}
         lines |= included_lines
-    return _overlaid(Read(data, lines, str(path), path.resolve().parent, queries | included_queries), env)
+    return Read(data, lines, str(path), path.resolve().parent, queries | included_queries)
 
 
 def text_of(path: Path, remedy: str) -> str:

@@ -108,8 +108,8 @@ def _created(spark: SparkSession, place: str, line: str) -> bool:
 
 
 def refuse(spark: SparkSession, table: Table, single_writer: bool) -> None:
-    """Raise TargetError if the table is only read here or has no place, or if two writers at once could lose a commit there and there may be
-    two."""
+    """Raise TargetError if the table is only read here or has no place, or if two writers at once could lose a commit there and there may
+    be two."""
     table.refuse_writing()
     remedy = lost_commits(spark, location(spark, table))
     if remedy and not single_writer:

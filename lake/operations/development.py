@@ -1,5 +1,5 @@
-"""What a refresh is in a development environment: of a view that is read from production it is nothing; the environment's own views are brought
-to versions of tables at which they can be read together with production's.
+"""What a refresh is in a development environment: nothing, of a view that is read from production; its own views are brought to versions of
+tables at which they can be read together with production's.
 
     production   u at t@12        own   v reads t; w reads u and v
 

@@ -31,6 +31,6 @@ def refuse_place_of_production(spark: SparkSession, config: Config, table: Table
     theirs = production_place(config, table.label)
     if theirs is not None and theirs.name is not None and table.name is not None and location(spark, table) == location(spark, theirs):
         raise TargetError(
-            f"The table of view {table} of environment {config.environment!r} would be in the folder of production's, {theirs.name}. Nothing "
-            "was written. Give the environment's schema another LOCATION, or the environment another `target`."
+            f"The table of view {table} of environment {config.environment!r} would be in the folder of production's, {theirs.name}. "
+            "Nothing was written. Give the environment's schema another LOCATION, or the environment another `target`."
         )

@@ -1,14 +1,33 @@
-"""Development environments: their views against the queries from scratch, beside a production that nothing in them writes to."""
+"""Development environments: their views against the queries from scratch, beside a production that nothing in them writes to; promoted and
+dropped, killed and refused."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lake import Lakehouse, open_lake
-from tests.lakes import TestLake, multiset
+from tests.lakes import TestLake, multiset, table_of
+
+JOINED = "SELECT t.id, t.k, t.v, u.w FROM t LEFT JOIN u ON t.k = u.k"
+VIEWS = {
+    "plain": "SELECT k, w FROM u",
+    "joined": JOINED,
+    "counts": "SELECT k, count(*) AS n, sum(w) AS s FROM joined GROUP BY k",
+    "both": "SELECT c.k, c.n, p.w FROM counts c JOIN plain p ON c.k <=> p.k",
+}
+CHANGES = (
+    ("UPDATE {t} SET k = NULL, v = -v WHERE id IN (2, 7)", "DELETE FROM {u} WHERE k = 1"),
+    ("DELETE FROM {t} WHERE id < 3", "INSERT INTO {u} VALUES (1, 7), (1, 7), (NULL, 7)"),
+    ("INSERT INTO {t} VALUES (1, 1, 50), (2, NULL, 60)", "UPDATE {u} SET w = NULL WHERE k = 2"),
+    ("UPDATE {t} SET k = 3 WHERE k IS NULL", "DELETE FROM {u} WHERE k IS NULL"),
+)
+"""Rows move to other keys, among them NULL; they are deleted, and inserted again."""
 
 
 def digests(folder: Path) -> dict[str, tuple[int, str]]:
@@ -18,39 +37,86 @@ def digests(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 class Deployments:
-    """Production in one folder, a development environment's tables in another one. `edits`: the views that the environment has instead."""
+    """Production in one folder, and the tables of a development environment in another one."""
 
     def __init__(self, lake: TestLake, folder: Path) -> None:
-        self.production, self.folder = lake, folder
+        self.lake, self.folder = lake, folder
 
-    def dev(self, **views: str) -> Lakehouse:
-        overlay = {"development_of": "default", "target": {"path": str(self.folder)}, "views": {n: {"query": q} for n, q in views.items()}}
-        return open_lake({**self.production.config, "environments": {"dev": overlay}}, spark=self.production.spark, env="dev")
+    def dev(self, views: Mapping[str, str] | None = None, **settings: Any) -> Lakehouse:
+        """The environment. `views`: queries that it has instead of production's, or besides."""
+        own = {"development_of": "default", "target": {"path": str(self.folder)}, **settings}
+        overlay = own | ({"views": {name: {"query": query} for name, query in views.items()}} if views else {})
+        return open_lake({**self.lake.config, "environments": {"dev": overlay}}, spark=self.lake.spark, env="dev")
+
+    def truth(self, views: Mapping[str, str] | None = None) -> dict[str, Counter[Any]]:
+        """The rows of each view by plain Spark over the newest tables."""
+        session, found = self.lake.spark.newSession(), dict[str, Counter[Any]]()
+        session.conf.set("spark.sql.session.timeZone", self.lake.spark.conf.get("spark.sql.session.timeZone"))
+        for table in self.lake.tables:
+            table_of(session, self.lake.path(table)).createOrReplaceTempView(table)
+        queries = {name: view["query"] for name, view in self.lake.views.items()} | dict(views or {})
+        for name, query in queries.items():
+            session.sql(query).createOrReplaceTempView(name)
+            found[name] = multiset(session.table(name))
+        return found
+
+
+def rows(lake: Lakehouse) -> dict[str, Counter[Any]]:
+    return {view: multiset(lake.read(view)) for view in lake.config.views}
 
 
 @pytest.fixture
 def deployments(lake: TestLake, tmp_path_factory: pytest.TempPathFactory) -> Deployments:
-    """Two tables with duplicates and NULL keys; views on views."""
+    """Two tables with duplicates and NULL keys; views on views, with a key and without, that production has built."""
     lake.table("t", "SELECT id, CAST(nullif(id % 4, 0) AS INT) AS k, id * 2 AS v FROM range(12)", ["id"])
     lake.table("u", "SELECT CAST(nullif(id % 5, 4) AS INT) AS k, CAST(id % 2 AS INT) AS w FROM range(10)")
-    lake.view("plain", "SELECT k, w FROM u")
-    lake.view("joined", "SELECT t.id, t.k, u.w FROM t LEFT JOIN u ON t.k = u.k")
-    lake.view("counts", "SELECT k, count(*) AS n, sum(w) AS s FROM joined GROUP BY k")
-    lake.view("both", "SELECT c.k, c.n, p.w FROM counts c JOIN plain p ON c.k <=> p.k")
+    for name, query in VIEWS.items():
+        lake.view(name, query)
+    lake.open.refresh_all()
     return Deployments(lake, tmp_path_factory.mktemp("dev") / "views")
 
 
-def test_thin(deployments: Deployments) -> None:
-    lake = deployments.production
+def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: Deployments) -> None:
+    lake, edited = deployments.lake, {"joined": f"{JOINED} WHERE t.v <> 4", "new": "SELECT w, count(*) AS n FROM plain GROUP BY w"}
+    before, dev = digests(lake.folder), deployments.dev(edited)
+    plan = {v.view: (v.action, v.from_production) for v in dev.plan().views}
+    new = dict.fromkeys(("joined", "counts", "both", "new"), ("build", False))
+    assert plan == {"plain": ("none", True), **new}
+    assert [r.view for r in dev.apply()] == ["joined", "counts", "both", "new"]
+    assert dev.plan().changes == ()
+    assert rows(dev) == deployments.truth(edited)
+    assert digests(lake.folder) == before
+
+    lake.sql(*CHANGES[0])
     lake.open.refresh_all()
     before = digests(lake.folder)
-    edited = "SELECT t.id, t.k, u.w FROM t LEFT JOIN u ON t.k = u.k WHERE t.v > 4"
-    dev = deployments.dev(joined=edited)
-    plan = {v.view: (v.action, v.from_production) for v in dev.plan().views}
-    assert plan == {"plain": ("none", True), "joined": ("build", False), "counts": ("build", False), "both": ("build", False)}
-    print([r.view for r in dev.apply()])
-    print({v.view: (v.action, v.from_production) for v in dev.plan().views})
-    for view in ("plain", "joined", "counts", "both"):
-        assert dev.verify(view).exact
-    print(dev.refresh_all())
+    assert {r.view: r.mode for r in dev.refresh_all()} == {"plain": "none", **dict.fromkeys(new, "incremental")}
+    assert (rows(dev), rows(lake.open)) == (deployments.truth(edited), deployments.truth())
+    assert all(dev.verify(view).exact for view in dev.config.views)
     assert digests(lake.folder) == before
+
+    for name, query in edited.items():
+        lake.view(name, query)
+    dev = deployments.dev()
+    assert {p.view: p.action for p in dev.promote(dry_run=True)} == dict.fromkeys(new, "promote")
+    assert digests(lake.folder) == before
+    done = []
+    dev.promote(on_end=done.append)
+    assert [r.view for r in done] == list(new)
+    assert rows(lake.open) == deployments.truth()
+    assert lake.open.plan().changes == ()
+    assert all(lake.open.stamp(view).answers_for == dev.stamp(view).answers_for for view in new)
+    assert {p.view: p.action for p in dev.promote()} == dict.fromkeys(new, "none")
+    for change in CHANGES[1:]:
+        lake.sql(*change)
+        modes = {r.view: r.mode for r in lake.open.refresh_all()}
+        assert set(modes.values()) == {"incremental"}
+        dev.refresh_all()
+        assert rows(lake.open) == rows(dev) == deployments.truth()
+    assert all(lake.open.verify(view).exact for view in new)
+    before = digests(lake.folder)
+    assert {view.view for view in dev.drop_environment().views} == set(new)
+    assert not any(deployments.folder.iterdir())
+    assert digests(lake.folder) == before
+    assert rows(dev) == rows(lake.open)
+    assert {v.view for v in dev.plan().views if v.from_production} == {"plain", *new}
