@@ -120,6 +120,9 @@ def print_status(found: Sequence[ViewStatus], rows: Sequence[SourceStatus], path
             for one in found
         ],
     )
+    shared = [one.view for one in found if one.from_production]
+    if shared:
+        out().print(f"read from production: {', '.join(shared)}", markup=False)
     for one in found:
         if one.problem:
             out().print(f"{one.view} ({one.state}): {one.problem}", markup=False)

@@ -86,6 +86,10 @@ class _Views:
         if stamp.view not in self._known:
             self._lake.refuse_changed_definition(stamp)
 
+    def is_shared(self, view: str) -> bool:
+        """As of a lakehouse; a view that is known from its own log is not."""
+        return self.config.production is not None and view not in self._known and self._lake.is_shared(view)
+
     def below(self, view: str) -> set[str]:
         """A view and what it reads, directly or not."""
         return self._local.below(view) if self._local is not None and view in self._known else scopes(self._lake, view)

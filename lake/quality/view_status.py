@@ -29,13 +29,14 @@ class Views(Protocol):
     def config(self) -> Config: ...
     def stamp(self, view: str, /) -> Stamp | None: ...
     def refuse_changed_definition(self, stamp: Stamp, /) -> None: ...
+    def is_shared(self, view: str, /) -> bool: ...
 
 
 @dataclass(frozen=True)
 class ViewStatus:
     """`behind`: for how long the oldest unread change is there, in seconds, None if there is none or it is not known; `refreshed`: when the
     last refresh that published began, in seconds since 1970, and its `mode`; `exact`: by the last check; `problem`, `command`: what is
-    wrong, and what to run."""
+    wrong, and what to run; `from_production`: a development environment reads it from production's table."""
 
     view: str
     state: State
@@ -45,6 +46,7 @@ class ViewStatus:
     exact: str = ""
     problem: str = ""
     command: str = ""
+    from_production: bool = False
 
     @property
     def needs_somebody(self) -> bool:
@@ -73,9 +75,9 @@ def view_statuses(
 
 
 def _status(lake: Views, view: str, rows: Sequence[SourceStatus], path: Mapping[str, Any], health: Health | None) -> ViewStatus:
-    stamp = None
+    stamp, shared = None, False
     with suppress(LakeError):  # its row says why
-        stamp = lake.stamp(view)
+        shared, stamp = lake.is_shared(view), lake.stamp(view)
     state, problem, command = _problem(lake, view, rows, stamp) or _of_checks(view, path, health) or _of_lag(view, rows, stamp)
     return ViewStatus(
         view,
@@ -86,6 +88,7 @@ def _status(lake: Views, view: str, rows: Sequence[SourceStatus], path: Mapping[
         health.exact if health is not None else "",
         problem,
         command,
+        shared,
     )
 
 

@@ -1,5 +1,5 @@
-"""Publishes a development environment's rows of a view as production's: those that differ, or all where the columns do, with the snapshot that
-they were made of, in one commit."""
+"""Publishes a development environment's rows of a view as production's: those that differ, or all where the columns do, with the snapshot
+that they were made of, in one commit."""
 
 from __future__ import annotations
 

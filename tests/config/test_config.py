@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lake.config.loader import load, load_each
+from lake.config.loader import environments_of, load, load_each
 from lake.config.models import Config
 from lake.errors import ConfigError
 
@@ -163,3 +164,65 @@ def test_a_valid_configuration_is_validated_once_however_many_views_it_has(monke
     assert (list(load_each(config)[0].views), len(validated)) == (list(views), 1)
     found, wrong = load_each({**config, "views": {**views, "wrong": {"query": "SELECT 1", "qury": "x"}}})
     assert (list(found.views), list(wrong)) == (list(views), ["wrong"])
+
+
+def test_a_development_environment_takes_the_settings_and_tables_of_production_and_no_place_that_it_writes_to(tmp_path: Path) -> None:
+    config = {
+        "root": str(tmp_path),
+        "tables": {"t": {"path": "t"}},
+        "views": {"v": {"query": "SELECT id FROM t"}},
+        "quality": {"results": "results", "ulps": 7},
+        "airflow": {"runs": "runs", "retries": 5},
+        "environments": {
+            "prod": {"root": str(tmp_path / "lake"), "target": {"path": str(tmp_path / "prod")}, "spark": {"a": "b"}},
+            "dev": {"development_of": "prod", "root": str(tmp_path / "dev")},
+            "other": {"development_of": "default", "target": {"schema": "dev"}, "views": {"v": {"query": "SELECT 1 AS id"}}},
+        },
+    }
+    dev = load(config, "dev")
+    assert (dev.path_of("t"), dev.path_of("v")) == (f"{tmp_path}/lake/t", f"{tmp_path}/dev/views/v")
+    assert (dev.quality.ulps, dev.airflow.retries, dev.spark) == (7, 5, {"a": "b"})
+    assert (dev.quality_path, dev.runs_path) == (f"{tmp_path}/dev/views/_lakejoin/quality", f"{tmp_path}/dev/views/_lakejoin/runs")
+    assert dev.production is not None
+    assert (dev.production.environment, dev.production.path_of("v")) == ("prod", f"{tmp_path}/prod/v")
+    other = load(config, "other")
+    assert (other.path_of("t"), other.view_name("v")) == (f"{tmp_path}/t", "dev.v")
+    assert other.quality_path == f"{tmp_path}/_lakejoin_other/quality"
+    assert other.production is not None
+    assert (other.view("v").query, other.production.view("v").query) == ("SELECT 1 AS id", "SELECT id FROM t")
+    assert [(e.name, e.development_of, e.error) for e in environments_of(config)] == [
+        (None, "", ""),
+        ("prod", "", ""),
+        ("dev", "prod", ""),
+        ("other", "default", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dev", "message"),
+    [
+        ({"development_of": "prd", "target": "d"}, "`environments.dev.development_of` names an environment.*'prd'. Did you mean 'prod'"),
+        ({"development_of": 3, "target": "d"}, "not 3"),
+        ({"development_of": "dev", "target": "d"}, "names 'dev' itself"),
+        ({"development_of": "another", "target": "d"}, "'another', which is a development environment itself"),
+        ({"development_of": "prod"}, "no place of its own for its views"),
+        ({"development_of": "prod", "root": "/lake"}, "puts view 'v' where production has it, /lake/views/v"),
+        (
+            {"development_of": "prod", "target": {"path": "/lake/views/dev"}},
+            "has /lake/views/dev for its views, and production has /lake/views",
+        ),
+        ({"development_of": "prod", "target": {"path": "/lake"}}, "for its views"),
+        ({"development_of": "prod", "target": {"path": "/lake/t/x"}}, "production has /lake/t for its table t"),
+        ({"development_of": "prod", "target": {"path": "file:/lake/views"}}, "puts view 'v' where production has it"),
+        (
+            {"development_of": "prod", "target": "d", "quality": {"results": "/q/x"}},
+            "/q/x for its results of checks, and production has /q",
+        ),
+        ({"development_of": "prod", "target": "d", "tables": {"t": {"path": "x"}}}, "a development environment reads production's tables"),
+    ],
+)
+def test_a_development_environment_that_would_write_to_production_is_refused(dev: dict[str, Any], message: str) -> None:
+    overlays = {"prod": {"root": "/lake", "quality": {"results": "/q"}}, "another": {"development_of": "prod", "target": "x"}, "dev": dev}
+    config = {"tables": {"t": {"path": "t"}}, "views": {"v": {"query": "SELECT id FROM t"}}, "environments": overlays}
+    with pytest.raises(ConfigError, match=message):
+        load(config, "dev")

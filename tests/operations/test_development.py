@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 
 from lake import Lakehouse, open_lake
+from lake.delta.transaction import Transaction
+from lake.errors import ConfigError, DefinitionError, TargetError
+from lake.operations.refreshing import Request, refreshed
+from lake.views.table import set_properties
 from tests.lakes import TestLake, multiset, table_of
 
 JOINED = "SELECT t.id, t.k, t.v, u.w FROM t LEFT JOIN u ON t.k = u.k"
@@ -92,7 +96,7 @@ def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: De
     before = digests(lake.folder)
     assert {r.view: r.mode for r in dev.refresh_all()} == {"plain": "none", **dict.fromkeys(new, "incremental")}
     assert (rows(dev), rows(lake.open)) == (deployments.truth(edited), deployments.truth())
-    assert all(dev.verify(view).exact for view in dev.config.views)
+    assert dev.verify("both").exact
     assert digests(lake.folder) == before
 
     for name, query in edited.items():
@@ -113,10 +117,98 @@ def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: De
         assert set(modes.values()) == {"incremental"}
         dev.refresh_all()
         assert rows(lake.open) == rows(dev) == deployments.truth()
-    assert all(lake.open.verify(view).exact for view in new)
+    assert lake.open.verify("both").exact
     before = digests(lake.folder)
     assert {view.view for view in dev.drop_environment().views} == set(new)
     assert not any(deployments.folder.iterdir())
     assert digests(lake.folder) == before
     assert rows(dev) == rows(lake.open)
     assert {v.view for v in dev.plan().views if v.from_production} == {"plain", *new}
+
+
+def test_what_production_can_not_take_over_is_refused_before_anything_is_written(deployments: Deployments) -> None:
+    lake, edited = deployments.lake, {"joined": f"{JOINED} WHERE t.v > 4"}
+    dev = deployments.dev(edited)
+    dev.apply()
+    before = digests(lake.folder)
+    with pytest.raises(
+        DefinitionError, match=r"3 views .*can't be promoted. Nothing was written.\n- joined: production's lakejoin.yml defines"
+    ):
+        dev.promote()  # the edit is the environment's alone
+    lake.view("joined", edited["joined"])
+    dev = deployments.dev()
+    with pytest.raises(DefinitionError, match=r"counts: production does not have the rows of joined .*promote joined as well"):
+        dev.promote(["counts"])
+    assert digests(lake.folder) == before
+
+    lake.sql(*CHANGES[0])
+    dev.refresh("joined")
+    with pytest.raises(
+        DefinitionError, match=r'counts: it has not read the newest rows of joined. Run "lakejoin --env dev refresh counts"'
+    ):
+        dev.promote(["joined", "counts"])
+    lake.open.refresh("plain")
+    dev.refresh_all()
+    lake.sql(*CHANGES[1])
+    lake.view("joined", JOINED)
+    lake.open.refresh_all()  # beyond the environment, by the earlier definition
+    lake.view("joined", edited["joined"])
+    dev = deployments.dev()
+    before = digests(lake.folder)
+    with pytest.raises(DefinitionError, match=r"joined: its rows are made of [tu]@1, and production's of [tu]@2. .*refresh joined"):
+        dev.promote()
+    assert digests(lake.folder) == before
+    dev.refresh_all()
+    dev.promote()
+    assert rows(lake.open) == rows(dev) == deployments.truth()
+    with pytest.raises(ConfigError, match="has another setting under `spark:` than production: spark.sql.ansi.enabled"):
+        deployments.dev(spark={"spark.sql.ansi.enabled": "false"}).promote()
+    for act in (lake.open.promote, lake.open.drop_environment):
+        with pytest.raises(ConfigError, match="is no development environment"):
+            act()
+
+
+def test_nothing_in_an_environment_writes_to_production(deployments: Deployments) -> None:
+    lake, dev = deployments.lake, deployments.dev()
+    before = digests(lake.folder)
+    assert dev.apply() == []
+    assert {r.reason for r in dev.refresh_all()} == {"it is read from production"}
+    assert dev.drop("plain", force=True).tables == ()
+    assert dev.maintain().tables == ()
+    with pytest.raises(TargetError, match=r"plain .* is production's, which the development environment 'dev' only reads"):
+        refreshed(dev, Request("plain", instead=dev.view_table("plain").head(lake.spark)))
+    for table in (dev.view_table("plain"), dev.path.input("t")):
+        with pytest.raises(TargetError, match="only reads"):
+            Transaction(table.head(lake.spark))
+        with pytest.raises(TargetError, match="only reads"):
+            set_properties(lake.spark, table, {"a": "b"})
+    assert dev.drop_environment().views == ()
+    assert digests(lake.folder) == before
+
+    dev.rebuild("plain")  # a table of its own, though nothing is edited
+    assert {v.view: v.action for v in dev.plan().changes} == {"both": "build"}
+    with pytest.raises(DefinitionError, match=r"View 'both' reads plain, of which environment 'dev' has a table of its own"):
+        dev.refresh("both")
+    dev.apply()
+    assert dev.drop("plain", force=True).tables
+    assert {v.view: (v.action, v.reason) for v in dev.plan().changes} == {
+        "both": ("rebuild", "it was built from another table of plain, and reads production's now")
+    }
+    dev.apply()
+    assert rows(dev) == rows(lake.open)
+    assert digests(lake.folder) == before
+
+
+def test_views_are_read_together_with_those_of_a_production_that_lags(deployments: Deployments) -> None:
+    """`both` reads counts, which the environment has of its own, and plain, which only production refreshes: both read u."""
+    lake, edited = deployments.lake, {"joined": f"{JOINED} WHERE t.v > 4"}
+    dev = deployments.dev(edited)
+    dev.apply()
+    lake.sql(*CHANGES[0])
+    dev.refresh_all()
+    stamp = dev.stamp("both")
+    assert stamp is not None
+    assert dict(stamp.answers_for) == {"t": 1, "u": 0}
+    lake.open.refresh_all()
+    dev.refresh_all()
+    assert rows(dev) == deployments.truth(edited)

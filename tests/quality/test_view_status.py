@@ -39,6 +39,9 @@ class Lake:
             raise self._stamp
         return self._stamp
 
+    def is_shared(self, view: str) -> bool:
+        return False
+
     def refuse_changed_definition(self, stamp: Any) -> None:
         if self._changed is not None:
             raise self._changed
