@@ -65,11 +65,15 @@ views:
     query: SELECT order_id, amount FROM orders WHERE amount > 100
 environments:
   prod: {root: "s3a://lake", target: main.views}
+  dev: {development_of: prod, target: main.dev}
 ```
 
 - `${VARIABLE}` is replaced by an environment variable. A missing variable is an error. Keep secrets there, not in the
   file.
 - `environments.NAME` holds settings that replace those of the file when you give `--env NAME` (or `LAKEJOIN_ENV`).
+- `environments.NAME.development_of` makes a [development environment](../how-to/environments.md) of another
+  environment, or of `default`, the settings without one: it reads that one's tables, and has views of its own in its
+  `target`.
 - `include: views/*.yml` reads more views from other files. Such a file holds views by name, as `views:` does.
 - `tests` holds [tests of views](../how-to/test-views.md), and `test_files` names files that hold more of them (default:
   `tests/*.yml`). Only `lakejoin test` reads them.

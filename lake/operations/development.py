@@ -57,23 +57,23 @@ def read_from_production(views: OpenViews, state: OpenView, view: str) -> Refres
 
 
 def held(views: OpenViews, view: str) -> dict[str, int]:
-    """The versions of base tables to which the environment's own views are refreshed, where it is not to the newest: those of production's
-    views that are read together with them. Empty outside of a development environment."""
+    """The versions of base tables to which a view of the environment's own is refreshed, where it is not to the newest: those of
+    production's views that are read beside it. Empty outside of a development environment."""
     found = dict[str, int]()
     if views.config.production is None:
         return found
-    above = _above(views, {view, *own_views(views)})
+    above = _above(views, view)
     beside = {name for other in above for name in _reads(views, other) if name in views.config.views and name not in above}
     for name in sorted(beside):
-        stamp = views.stamp(name)
+        stamp = views.stamp(name) if views.is_shared(name) else None
         for table, number in stamp.answers_for.items() if stamp is not None else ():
             found[table] = min(number, found.get(table, number))
     return found
 
 
-def _above(views: OpenViews, own: set[str]) -> set[str]:
-    """Some views, and all that read one of them, directly or not."""
-    found = set(own)
+def _above(views: OpenViews, view: str) -> set[str]:
+    """A view, and all that read it, directly or not."""
+    found = {view}
     while more := {v for v in views.config.views if v not in found and found & set(_reads(views, v))}:
         found |= more
     return found

@@ -92,7 +92,8 @@ class Promoting:
         found = self._compared(view, theirs, own.stamp, definition)
         if isinstance(found, Refused):
             return self._refused(view, found.reason, f"refresh {view}", since, until)
-        return PromotedView(view, "promote" if found else "none", found or "production has these rows already", since, until)
+        none = "production has these rows already" if since == until else "production is at newer rows of it already"
+        return PromotedView(view, "promote" if found else "none", found or none, since, until)
 
     def _refused(self, view: str, reason: str, verb: str, since: Mapping[str, int], until: Mapping[str, int]) -> PromotedView:
         env = self.views.config.environment
@@ -107,12 +108,25 @@ class Promoting:
         if theirs is None or theirs.stamp is None:
             return "production has not built it yet"
         if why := _older(theirs.stamp, own):
-            return Refused(why)
+            return "" if self._is_beyond(theirs.stamp, own) else Refused(why)
         if self._made.same(theirs.stamp, own):
             return ""
         if differing(theirs.stamp.fingerprint, own.fingerprint):
             return "its definition is another one"
         return "its rows are newer" if theirs.stamp.answers_for != own.answers_for else "views below it are edited"
+
+    def _is_beyond(self, theirs: Stamp, own: Stamp) -> bool:
+        """Whether production has taken over an environment's rows, or has the same definitions down to the tables, and went on."""
+        if differing(theirs.fingerprint, own.fingerprint) or theirs.snapshot.keys() != own.snapshot.keys():
+            return False
+        for name, read in own.snapshot.versions.items():
+            least: int | None = read.number
+            if name in self.views.config.views:
+                below = self._made.at(name, read)
+                least = self._made.version_of(name, below) if below is not None else None
+            if least is None or theirs.snapshot[name] < least:
+                return False
+        return True
 
     def _below(self, name: str, own: Stamp) -> str:
         """Why the rows of a view below, as the environment's view has read them, are not what production has or takes over; else empty."""

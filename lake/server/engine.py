@@ -94,7 +94,7 @@ class Engine:
         """The newest version of a table of the configuration, or of a view's table; `seen`: the last known one. Raises LakeError if it
         can't be read."""
         path = config.path_of(name)
-        if path is not None:
+        if path is not None and (name in config.tables or config.production is None):
             return newest_version(path, seen)
         if name in config.tables:
             return self.lake(False).source_head(name).version.number

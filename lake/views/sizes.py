@@ -16,7 +16,8 @@ _MOST_FILES = 20_000
 def are_small(config: Config) -> bool:
     """Whether the folders of all tables and views are on this machine, and have few bytes: at most 256 MB in at most 20,000 files, those
     that are no longer part of a table included."""
-    folders = [local_folder(config.path_of(name)) for name in [*config.tables, *config.views]]
+    configs = [config] if config.production is None else [config, config.production]
+    folders = [local_folder(each.path_of(name)) for each in configs for name in [*each.tables, *each.views]]
     return None not in folders and _few_bytes(folder for folder in folders if folder is not None)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lake import Lakehouse, open_lake
+from lake.core.results import RefreshResult
 from lake.delta.transaction import Transaction
 from lake.errors import ConfigError, DefinitionError, TargetError
 from lake.operations.refreshing import Request, refreshed
@@ -99,14 +100,23 @@ def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: De
     assert dev.verify("both").exact
     assert digests(lake.folder) == before
 
+    before_rows = rows(lake.open)
     for name, query in edited.items():
         lake.view(name, query)
     dev = deployments.dev()
     assert {p.view: p.action for p in dev.promote(dry_run=True)} == dict.fromkeys(new, "promote")
     assert digests(lake.folder) == before
-    done = []
+    done: list[RefreshResult] = []
+
+    def killed(result: RefreshResult) -> None:
+        done.append(result)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dev.promote(on_end=killed)
+    assert rows(lake.open)["counts"] == before_rows["counts"]
     dev.promote(on_end=done.append)
-    assert [r.view for r in done] == list(new)
+    assert [r.view for r in done] == list(new)  # each once
     assert rows(lake.open) == deployments.truth()
     assert lake.open.plan().changes == ()
     assert all(lake.open.stamp(view).answers_for == dev.stamp(view).answers_for for view in new)
@@ -161,7 +171,10 @@ def test_what_production_can_not_take_over_is_refused_before_anything_is_written
     dev.refresh_all()
     dev.promote()
     assert rows(lake.open) == rows(dev) == deployments.truth()
-    with pytest.raises(ConfigError, match="has another setting under `spark:` than production: spark.sql.ansi.enabled"):
+    lake.sql(*CHANGES[2])
+    lake.open.refresh_all()
+    assert {p.reason for p in dev.promote()} == {"production is at newer rows of it already"}
+    with pytest.raises(ConfigError, match=r"has another setting under `spark:` than production: spark.sql.ansi.enabled"):
         deployments.dev(spark={"spark.sql.ansi.enabled": "false"}).promote()
     for act in (lake.open.promote, lake.open.drop_environment):
         with pytest.raises(ConfigError, match="is no development environment"):

@@ -117,7 +117,15 @@ class _Run:
         tables = {name: TableConfig(path=str(self.folder / "tables" / name)) for name in names}
         views = {name: _alone(view) for name, view in config.views.items() if name not in given}
         target = TargetConfig(path=str(self.folder / "views"))
-        own = {"root": str(self.folder), "target": target, "tables": tables, "views": views, "samples": "rows", "spark": {}}
+        own = {
+            "root": str(self.folder),
+            "target": target,
+            "tables": tables,
+            "views": views,
+            "samples": "rows",
+            "spark": {},
+            "production": None,
+        }
         return config.model_copy(update=own)
 
     def _with_keys(self, config: Config, tables: TestTables) -> Config:
