@@ -21,7 +21,7 @@ from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
 from lake.delta.tables import Table
 from lake.errors import ConcurrencyError, DefinitionError, LakeError, ViewsFailedError
-from lake.operations.development import SHARED
+from lake.operations.beside import beside_production, built_from_others, cloned, will_be_own
 from lake.operations.removed import removed_views
 from lake.operations.renaming import taken_over
 from lake.operations.row_changes import row_changes
@@ -88,39 +88,12 @@ class Planning:
         if earlier is not None:
             change = self._from(view, state, published(state.spark, earlier))
             return replace(change, planned=_renamed(change.planned, earlier), earlier=earlier)
+        change = self._from(view, state, published(state.spark, self._views.view_table(view)))
         if self._views.is_shared(view):
-            return self._beside_production(view, state)
-        change = self._from(view, state, published(state.spark, self._views.view_table(view)))
-        other = self._built_from_others(view, state) if change.planned.action in ("none", "edit") else ""
+            own = [n for n in self._views.reads(view) if n in self.config.views and will_be_own(self._views, n, self._will_be)]
+            return replace(change, planned=beside_production(change.planned, own, change.reads))
+        other = built_from_others(self._views, view, self._will_be) if change.planned.action in ("none", "edit") else ""
         return replace(change, planned=replace(change.planned, action="rebuild", how="", reason=other)) if other else change
-
-    def _beside_production(self, view: str, state: OpenView) -> _Change:
-        """What is to be done for a view that a development environment reads from production: nothing, or a table of its own."""
-        change = self._from(view, state, published(state.spark, self._views.view_table(view)))
-        own = [name for name in self._views.reads(view) if name in self.config.views and self._is_own(name)]
-        if change.planned.action == "none" and not own:
-            return replace(change, planned=replace(change.planned, reason=SHARED, from_production=True))
-        if change.planned.action == "build":  # production has made its table, and not built it
-            return change
-        why = f"it reads {', '.join(own)}, of which the environment has its own" if own else f"it is edited ({change.planned.reason})"
-        planned = replace(change.planned, action="build", how="", reason=f"{why}: it is built beside production's table")
-        return replace(change, planned=replace(planned, bytes_read=change.reads, bytes_written=change.reads))
-
-    def _is_own(self, view: str) -> bool:
-        """Whether a view will not be production's."""
-        return view in self._will_be or not self._views.is_shared(view)
-
-    def _built_from_others(self, view: str, state: OpenView) -> str:
-        """Why a view of a development environment can't go on from the views that it was built from; empty where it can."""
-        stamp = self._views.stamp(view) if self.config.production is not None else None
-        for name, read in stamp.snapshot.versions.items() if stamp is not None else ():
-            if name in self.config.views and name in self._views.reads(view):
-                now = published(state.spark, self._views.view_table(name))
-                will_be = name in self._will_be and self._views.is_shared(name)
-                if will_be or (now is not None and now.pinned.version.table_id != read.table_id):
-                    whose = "production's" if not will_be and self._views.is_shared(name) else "the environment's own"
-                    return f"it was built from another table of {name}, and reads {whose} now"
-        return ""
 
     def _from(self, view: str, state: OpenView, current: Published | None) -> _Change:
         """What is to be done for a view, from what is published."""
@@ -324,7 +297,10 @@ def _applied(
         change = planning.of(view)
     if change.planned.action == "refused":
         raise DefinitionError(f"View {view!r} can't be applied: {change.planned.reason}")
-    if change.planned.action == "edit":
+    if change.planned.action == "edit" and views.is_shared(view) and not cloned(views, view):
+        planned = replace(change.planned, action="build", how="", reason="it is edited, and production's table can't be cloned")
+        yield planned, act(planned)
+    elif change.planned.action == "edit":
         yield change.planned, _edited(views, change)
     elif change.planned.action != "none":
         yield change.planned, act(change.planned)

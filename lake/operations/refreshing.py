@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from lake.core.results import RefreshResult
 from lake.delta.pinned import Pinned
 from lake.delta.retention import file_gone, is_of_a_file_gone
-from lake.errors import ExpiredError, KeyViolationError, LakeError, TargetError
+from lake.errors import ExpiredError, KeyViolationError, LakeError, SourceError, TargetError
 from lake.operations.development import meeting, read_from_production
 from lake.refresh import publish
 from lake.refresh.compute import Gate
 from lake.refresh.publish import LostRaceError
 from lake.refresh.run import Refresh
 from lake.spark.failures import SPARK_ERRORS, as_lake_error, safely
-from lake.views.inputs import Chooser, Inputs, Until
+from lake.views.inputs import Chooser, Inputs, Until, production_place
 from lake.views.registry import OpenViews
 
 logger = logging.getLogger("lakejoin")
@@ -72,13 +72,21 @@ def logged(result: RefreshResult, started: float) -> RefreshResult:
 
 
 def _failed(views: OpenViews, view: str, error: Exception, inputs: Inputs) -> LakeError:
-    if is_of_a_file_gone(error) and (gone := file_gone(error, inputs.pins, _last_read(views, view))):
+    if is_of_a_file_gone(error) and (gone := file_gone(error, {**inputs.pins, **_cloned(views, view)}, _last_read(views, view))):
         return ExpiredError(
             f"View {view!r} has to read a file that no longer exists: {gone} (VACUUM probably removed it). Nothing was written. "
             f'Run "{views.view_table(view).recreate_command}".'
         )
     shown = safely(lambda: views.shown(view))
     return as_lake_error(error, f"Computing view {view!r}", shown, "Nothing was written.")
+
+
+def _cloned(views: OpenViews, view: str) -> Mapping[str, Pinned]:
+    """In a development environment: production's table of the view, of which the environment's may be a clone."""
+    place = production_place(views.config, view)
+    with suppress(SourceError):
+        return {view: place.head(views.spark)} if place is not None else {}
+    return {}
 
 
 def _last_read(views: OpenViews, view: str) -> Mapping[str, int]:

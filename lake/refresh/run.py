@@ -19,6 +19,7 @@ from lake.core.stamp import Stamp
 from lake.delta.identity import marked
 from lake.delta.kept import FEED
 from lake.delta.pinned import Pinned
+from lake.delta.retention import is_of_a_file_gone
 from lake.delta.sources import PinnedSources
 from lake.delta.tables import snapshot_of
 from lake.errors import InternalError, KeyViolationError, SourceError, TargetError
@@ -131,6 +132,10 @@ class Refresh:
                 if not self._decision.rebuild:
                     raise
                 return self._written(computation, decided, "the stored rows could not be compared with the query's by their key")
+            except SPARK_ERRORS as error:
+                if not (self._decision.rebuild and is_of_a_file_gone(error)):
+                    raise
+                return self._written(computation, decided, "the stored rows could no longer be read")
 
     def _other_shape(self, current: Published) -> str:
         """Why the stored rows can't be compared with the query's, empty where they can: other columns, or a key that they may not have."""
@@ -190,7 +195,7 @@ class Refresh:
         """Write all rows, instead of the table's. `why`: that is done although the table has rows; empty for a new table."""
         target, definition, replaces = computation.target, self.definition, bool(why)
         rows = self._all_rows(computation, persist=replaces)
-        deleted = target.log.head().rows().count() if replaces else 0
+        deleted = _count(target.log.head()) if replaces else 0
         if replaces:
             # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
             set_properties(self.spark, target.table, {FEED: "false"})
@@ -252,3 +257,8 @@ class Refresh:
             if isinstance(error, KeyViolationError | InternalError) or "LAKEJOIN_INTERNAL" in str(error):
                 self._refuse_broken_keys(reading)
             raise
+
+
+def _count(pinned: Pinned) -> int:
+    """How many rows a table has: by its statistics, since the rows may no longer be readable."""
+    return pinned.rows().count() if pinned.count is None else pinned.count

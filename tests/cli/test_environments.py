@@ -37,10 +37,11 @@ def test_an_edit_from_the_environment_to_production(run: Any, lake: TestLake, tm
     assert run("apply").exit_code == 0
     plan = run("--env", "dev", "plan", edit=query)
     assert plan.exit_code == 2
-    assert "+ v: build: it is edited (" in plan.stdout
+    assert "~ v: edit (rewrite): " in plan.stdout
+    assert "; on a shallow clone of production's table" in plan.stdout
     assert plan.stdout.splitlines()[-3:] == [
         "  read from production: w",
-        "Plan: 1 to build, 1 read from production.",
+        "Plan: 1 to edit, 1 read from production.",
         "Next: lakejoin --env dev apply",
     ]
     assert run("--env", "dev", "apply", edit=query).exit_code == 0

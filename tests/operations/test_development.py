@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import pytest
 
 from lake import Lakehouse, open_lake
 from lake.core.results import RefreshResult
 from lake.delta.transaction import Transaction
-from lake.errors import ConfigError, DefinitionError, TargetError
+from lake.errors import ConfigError, DefinitionError, ExpiredError, LakeError, TargetError
 from lake.operations.refreshing import Request, refreshed
+from lake.refresh.edited import EditRun
 from lake.views.table import set_properties
 from tests.lakes import TestLake, multiset, table_of
 
@@ -26,6 +28,7 @@ VIEWS = {
     "counts": "SELECT k, count(*) AS n, sum(w) AS s FROM joined GROUP BY k",
     "both": "SELECT c.k, c.n, p.w FROM counts c JOIN plain p ON c.k <=> p.k",
 }
+ABOVE = "SELECT w, count(*) AS n FROM plain GROUP BY w"
 CHANGES = (
     ("UPDATE {t} SET k = NULL, v = -v WHERE id IN (2, 7)", "DELETE FROM {u} WHERE k = 1"),
     ("DELETE FROM {t} WHERE id < 3", "INSERT INTO {u} VALUES (1, 7), (1, 7), (NULL, 7)"),
@@ -46,6 +49,13 @@ class Deployments:
 
     def __init__(self, lake: TestLake, folder: Path) -> None:
         self.lake, self.folder = lake, folder
+
+    def built(self, *views: str) -> TestLake:
+        """Production with some of the views, which it has built."""
+        for name in views:
+            self.lake.view(name, VIEWS.get(name, ABOVE))
+        self.lake.open.refresh_all()
+        return self.lake
 
     def dev(self, views: Mapping[str, str] | None = None, **settings: Any) -> Lakehouse:
         """The environment. `views`: queries that it has instead of production's, or besides."""
@@ -72,27 +82,28 @@ def rows(lake: Lakehouse) -> dict[str, Counter[Any]]:
 
 @pytest.fixture
 def deployments(lake: TestLake, tmp_path_factory: pytest.TempPathFactory) -> Deployments:
-    """Two tables with duplicates and NULL keys; views on views, with a key and without, that production has built."""
+    """Two tables with duplicates and NULL keys."""
     lake.table("t", "SELECT id, CAST(nullif(id % 4, 0) AS INT) AS k, id * 2 AS v FROM range(12)", ["id"])
     lake.table("u", "SELECT CAST(nullif(id % 5, 4) AS INT) AS k, CAST(id % 2 AS INT) AS w FROM range(10)")
-    for name, query in VIEWS.items():
-        lake.view(name, query)
-    lake.open.refresh_all()
     return Deployments(lake, tmp_path_factory.mktemp("dev") / "views")
 
 
 def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: Deployments) -> None:
-    lake, edited = deployments.lake, {"joined": f"{JOINED} WHERE t.v <> 4", "new": "SELECT w, count(*) AS n FROM plain GROUP BY w"}
+    lake, edited = deployments.built(*VIEWS), {"joined": f"{JOINED} WHERE t.v <> 4", "new": "SELECT w, count(*) AS n FROM plain GROUP BY w"}
     before, dev = digests(lake.folder), deployments.dev(edited)
     plan = {v.view: (v.action, v.from_production) for v in dev.plan().views}
     new = dict.fromkeys(("joined", "counts", "both", "new"), ("build", False))
-    assert plan == {"plain": ("none", True), **new}
+    assert plan == {"plain": ("none", True), **new, "joined": ("edit", False)}
     assert [r.view for r in dev.apply()] == ["joined", "counts", "both", "new"]
     assert dev.plan().changes == ()
     assert rows(dev) == deployments.truth(edited)
     assert digests(lake.folder) == before
 
     lake.sql(*CHANGES[0])
+    dev.refresh_all()  # `both` reads plain as well, which only production refreshes, and which reads u
+    stamp = dev.stamp("both")
+    assert stamp is not None
+    assert dict(stamp.answers_for) == {"t": 1, "u": 0}
     lake.open.refresh_all()
     before = digests(lake.folder)
     assert {r.view: r.mode for r in dev.refresh_all()} == {"plain": "none", **dict.fromkeys(new, "incremental")}
@@ -100,7 +111,7 @@ def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: De
     assert dev.verify("both").exact
     assert digests(lake.folder) == before
 
-    before_rows = rows(lake.open)
+    before_promotion = multiset(lake.open.read("counts"))
     for name, query in edited.items():
         lake.view(name, query)
     dev = deployments.dev()
@@ -114,7 +125,7 @@ def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: De
 
     with pytest.raises(KeyboardInterrupt):
         dev.promote(on_end=killed)
-    assert rows(lake.open)["counts"] == before_rows["counts"]
+    assert multiset(lake.open.read("counts")) == before_promotion
     dev.promote(on_end=done.append)
     assert [r.view for r in done] == list(new)  # each once
     assert rows(lake.open) == deployments.truth()
@@ -137,12 +148,12 @@ def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: De
 
 
 def test_what_production_can_not_take_over_is_refused_before_anything_is_written(deployments: Deployments) -> None:
-    lake, edited = deployments.lake, {"joined": f"{JOINED} WHERE t.v > 4"}
+    lake, edited = deployments.built("joined", "counts"), {"joined": f"{JOINED} WHERE t.v > 4"}
     dev = deployments.dev(edited)
     dev.apply()
     before = digests(lake.folder)
     with pytest.raises(
-        DefinitionError, match=r"3 views .*can't be promoted. Nothing was written.\n- joined: production's lakejoin.yml defines"
+        DefinitionError, match=r"2 views .*can't be promoted. Nothing was written.\n- joined: production's lakejoin.yml defines"
     ):
         dev.promote()  # the edit is the environment's alone
     lake.view("joined", edited["joined"])
@@ -157,7 +168,6 @@ def test_what_production_can_not_take_over_is_refused_before_anything_is_written
         DefinitionError, match=r'counts: it has not read the newest rows of joined. Run "lakejoin --env dev refresh counts"'
     ):
         dev.promote(["joined", "counts"])
-    lake.open.refresh("plain")
     dev.refresh_all()
     lake.sql(*CHANGES[1])
     lake.view("joined", JOINED)
@@ -182,8 +192,8 @@ def test_what_production_can_not_take_over_is_refused_before_anything_is_written
 
 
 def test_nothing_in_an_environment_writes_to_production(deployments: Deployments) -> None:
-    lake, dev = deployments.lake, deployments.dev()
-    before = digests(lake.folder)
+    lake = deployments.built("plain", "above")
+    dev, before = deployments.dev(), digests(lake.folder)
     assert dev.apply() == []
     assert {r.reason for r in dev.refresh_all()} == {"it is read from production"}
     assert dev.drop("plain", force=True).tables == ()
@@ -199,29 +209,58 @@ def test_nothing_in_an_environment_writes_to_production(deployments: Deployments
     assert digests(lake.folder) == before
 
     dev.rebuild("plain")  # a table of its own, though nothing is edited
-    assert {v.view: v.action for v in dev.plan().changes} == {"both": "build"}
-    with pytest.raises(DefinitionError, match=r"View 'both' reads plain, of which environment 'dev' has a table of its own"):
-        dev.refresh("both")
+    assert {v.view: v.action for v in dev.plan().changes} == {"above": "build"}
+    with pytest.raises(DefinitionError, match=r"View 'above' reads plain, of which environment 'dev' has a table of its own"):
+        dev.refresh("above")
     dev.apply()
     assert dev.drop("plain", force=True).tables
     assert {v.view: (v.action, v.reason) for v in dev.plan().changes} == {
-        "both": ("rebuild", "it was built from another table of plain, and reads production's now")
+        "above": ("rebuild", "it was built from another table of plain, and reads production's now")
     }
     dev.apply()
     assert rows(dev) == rows(lake.open)
     assert digests(lake.folder) == before
 
 
-def test_views_are_read_together_with_those_of_a_production_that_lags(deployments: Deployments) -> None:
-    """`both` reads counts, which the environment has of its own, and plain, which only production refreshes: both read u."""
-    lake, edited = deployments.lake, {"joined": f"{JOINED} WHERE t.v > 4"}
-    dev = deployments.dev(edited)
-    dev.apply()
+def test_a_clone_shares_files_with_production_until_they_are_vacuumed(deployments: Deployments) -> None:
+    lake, edited = deployments.built("joined"), {"joined": f"{JOINED} WHERE k <> 2 OR k IS NULL".replace(" k", " t.k")}
+    dev, place = deployments.dev(edited), deployments.folder / "joined"
     lake.sql(*CHANGES[0])
-    dev.refresh_all()
-    stamp = dev.stamp("both")
+    (change,) = dev.plan().changes
+    assert (change.action, change.how) == ("edit", "delete")
+    assert "on a shallow clone of production's table" in change.reason
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(run: EditRun) -> RefreshResult:
+        raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EditRun, "run", killed)
+        with pytest.raises(KilledError):
+            dev.apply(["joined"])
+    assert rows(dev)["joined"] == rows(lake.open)["joined"]  # the clone, as it was
+    assert [(r.view, r.mode) for r in dev.apply(["joined"])] == [("joined", "edit")]
+    assert not list(place.glob("*.parquet"))  # only a deletion vector
+    stamp, theirs = dev.stamp("joined"), lake.open.stamp("joined")
     assert stamp is not None
-    assert dict(stamp.answers_for) == {"t": 1, "u": 0}
-    lake.open.refresh_all()
-    dev.refresh_all()
-    assert rows(dev) == deployments.truth(edited)
+    assert theirs is not None
+    assert stamp.snapshot == theirs.snapshot
+    before = digests(lake.folder)
+    dev.refresh("joined")
+    assert rows(dev)["joined"] == deployments.truth(edited)["joined"]
+    assert digests(lake.folder) == before
+
+    lake.sql("UPDATE {t} SET v = v + 1")  # all rows of joined are others: its files go
+    lake.open.refresh("joined")
+    needed = {Path(urlparse(file).path).name for file in lake.spark.table(lake.of_view("joined")).inputFiles()}
+    for file in Path(lake.path("views"), "joined").glob("*.parquet"):
+        if file.name not in needed:
+            file.unlink()
+    with pytest.raises(LakeError, match="joined"):
+        rows(dev)
+    with pytest.raises(ExpiredError, match=r'no longer exists: one of joined version \d+ .*Run "lakejoin rebuild joined"'):
+        dev.refresh("joined")
+    assert "could no longer be read" in dev.rebuild("joined").reason
+    assert rows(dev)["joined"] == deployments.truth(edited)["joined"]
