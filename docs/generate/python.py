@@ -9,7 +9,7 @@ from typing import Any
 
 from docs.generate.text import paragraphs
 from lake import open_lake
-from lake.core import removals, results
+from lake.core import environments, removals, results
 from lake.lakehouse import Lakehouse
 from lake.quality import check
 
@@ -29,6 +29,8 @@ VERBS = (
     "drop",
     "removed_views",
     "gc",
+    "promote",
+    "drop_environment",
     "agreement",
     "on",
 )
@@ -45,6 +47,8 @@ RESULTS = (
     removals.Dropped,
     removals.RemovedView,
     removals.Collected,
+    environments.PromotedView,
+    environments.DroppedEnvironment,
 )
 _HEAD = """# Python
 

@@ -44,7 +44,8 @@ def drop(
         if as_json:
             console.print_json(found.to_json())
         else:
-            console.out().print(_ended(found, dry_run), markup=False)
+            shared = found.dropped and found.configured and opened.is_shared(view)
+            console.out().print(_ended(found, dry_run, shared), markup=False)
         if not (found.dropped or dry_run) and (found.tables or found.runs):
             raise typer.Exit(1)
 
@@ -60,11 +61,12 @@ def _list(found: Dropped, quiet: bool) -> None:
         console.errors().print(f"It is read by {', '.join(found.readers)}.", markup=False)
 
 
-def _ended(found: Dropped, dry_run: bool) -> str:
+def _ended(found: Dropped, dry_run: bool, shared: bool) -> str:
     if not (found.tables or found.runs):
         return f"Nothing is kept of view {found.view}."
     if found.dropped:
         again = " It is still in lakejoin.yml: its next refresh builds it again." if found.configured else ""
+        again = " It is read from production again." if shared else again
         return f"Dropped view {found.view}: {size_text(found.bytes)}.{again}"
     return f"This was a dry run: {size_text(found.bytes)} would be removed." if dry_run else "Nothing was removed."
 

@@ -147,7 +147,7 @@ class Promoting:
     def promoted(self, view: str, gate: Gate | None) -> RefreshResult | None:
         """Promote a view whose turn it is: those below it are done. None where nothing is to be done. Raises LakeError."""
         for attempt in range(1, ATTEMPTS + 1):
-            planned = next(self.each([view]))
+            planned = self._of(view, self._definition(Planning(self.production), view))
             if planned.action == "refused":
                 raise DefinitionError(f"View {view!r} can't be promoted: {planned.reason}")
             if planned.action == "none":

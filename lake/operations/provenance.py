@@ -17,12 +17,13 @@ from lake.core.stamp import Stamp
 from lake.delta.tables import Table
 from lake.views.inputs import view_place
 from lake.views.registry import OpenViews
-from lake.views.table import Publication, open_log, publications
+from lake.views.table import Publication, Published, publications, published
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """The stamps of a development environment's tables of views, and of production's. Logs are read once."""
+    """The stamps of a development environment's tables of views, and of production's. The history of a table is read once, and only where
+    its newest stamp does not say enough."""
 
     views: OpenViews
     production: OpenViews
@@ -30,11 +31,12 @@ class Provenance:
 
     def at(self, name: str, read: Version) -> Stamp | None:
         """The stamp of a version of a view's table, whosever it is; None where that table, or that version, is no longer there."""
-        for config in (self.views.config, self.production.config):
-            table = view_place(config, name)
-            log = open_log(self.views.spark, table)
-            if log is not None and log.head().version.table_id == read.table_id:
-                found = [p.stamp for p in self._publications(table) if p.version <= read.number]
+        for table in self._tables(name):
+            current = published(self.views.spark, table)
+            if current is not None and current.pinned.version.table_id == read.table_id:
+                if current.pinned.version.number == read.number:
+                    return current.stamp
+                found = [p.stamp for p in self._publications(table, current) if p.version <= read.number]
                 return found[-1] if found else None
         return None
 
@@ -46,8 +48,18 @@ class Provenance:
 
     def version_of(self, name: str, stamp: Stamp) -> int | None:
         """The newest version of production's table of a view with the rows that a stamp is of; None where there is none."""
-        found = [p.version for p in self._publications(self.production.view_table(name)) if self.same(p.stamp, stamp)]
+        table = self.production.view_table(name)
+        current = published(self.production.spark, table)
+        if current is None or current.stamp is None:
+            return None
+        if self.same(current.stamp, stamp):
+            return current.pinned.version.number
+        found = [p.version for p in self._publications(table, current) if self.same(p.stamp, stamp)]
         return found[-1] if found else None
+
+    def _tables(self, name: str) -> list[Table]:
+        found = [view_place(self.views.config, name)]
+        return found if name not in self.production.config.views else [*found, view_place(self.production.config, name)]
 
     def _same_input(self, name: str, one: Version, other: Version) -> bool:
         if one == other or name not in self.views.config.views:
@@ -55,11 +67,8 @@ class Provenance:
         first, second = self.at(name, one), self.at(name, other)
         return first is not None and second is not None and self.same(first, second)
 
-    def _publications(self, table: Table) -> Sequence[Publication]:
-        log = open_log(self.views.spark, table)
-        if log is None:
-            return ()
-        key = table, log.head().version.number
+    def _publications(self, table: Table, current: Published) -> Sequence[Publication]:
+        key = table, current.pinned.version.number
         if key not in self._known:
             self._known[key] = list(publications(self.views.spark, table))
         return self._known[key]

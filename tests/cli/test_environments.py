@@ -35,20 +35,21 @@ def run(lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_an_edit_from_the_environment_to_production(run: Any, lake: TestLake, tmp_path: Path) -> None:
     query = "SELECT id, n FROM a WHERE n > 2"
     assert run("apply").exit_code == 0
+    lake.view("new", "SELECT id FROM a")  # production has not built it
     plan = run("--env", "dev", "plan", edit=query)
     assert plan.exit_code == 2
     assert "~ v: edit (rewrite): " in plan.stdout
     assert "; on a shallow clone of production's table" in plan.stdout
     assert plan.stdout.splitlines()[-3:] == [
         "  read from production: w",
-        "Plan: 1 to edit, 1 read from production.",
+        "Plan: 1 to build, 1 to edit, 1 read from production.",
         "Next: lakejoin --env dev apply",
     ]
     assert run("--env", "dev", "apply", edit=query).exit_code == 0
     status = run("--env", "dev", "status", edit=query)
     assert (status.exit_code, "read from production: w\n" in status.stdout) == (0, True)
     found = json.loads(run("--env", "dev", "status", "--json", edit=query).stdout)
-    assert {row["view"]: row["view_status"]["from_production"] for row in found} == {"v": False, "w": True}
+    assert {row["view"]: row["view_status"]["from_production"] for row in found} == {"v": False, "w": True, "new": False}
     assert json.loads(run("--env", "dev", "show", "v", "--json", edit=query).stdout) == [{"id": 2, "n": 3}]
 
     refused = run("env", "promote", "dev", edit=query)
@@ -56,16 +57,18 @@ def test_an_edit_from_the_environment_to_production(run: Any, lake: TestLake, tm
     assert "- v: production's lakejoin.yml defines another view (columns, query)." in refused.stderr
     assert run("env", "promote", "dev", "--dry-run", edit=query).exit_code == 2
     lake.view("v", query)
-    assert run("env", "promote", "dev", "--dry-run").stdout == (
-        "v: promote: its definition is another one\nThis was a dry run: 1 of 1 views would be promoted.\n"
-    )
+    assert run("env", "promote", "dev", "--dry-run").stdout.splitlines() == [
+        "v: promote: its definition is another one",
+        "new: promote: production has not built it yet",
+        "This was a dry run: 2 of 2 views would be promoted.",
+    ]
     promoted = run("env", "promote", "dev", "--json")
     assert promoted.exit_code == 0, promoted.stderr
-    (result,) = json.loads(promoted.stdout)["results"]
-    assert (result["view"], result["mode"], result["rows_inserted"]) == ("v", "copy", 1)
-    assert run("env", "promote", "dev").stdout == "v: none: production has these rows already\n"
+    results = json.loads(promoted.stdout)["results"]
+    assert [(result["view"], result["mode"], result["rows_inserted"]) for result in results] == [("v", "copy", 1), ("new", "copy", 2)]
+    assert run("env", "promote", "dev").stdout.startswith("v: none: production has these rows already\n")
     assert json.loads(run("show", "v", "--json").stdout) == [{"id": 2, "n": 3}]
-    assert run("plan").stdout == "Plan: 2 unchanged.\n"
+    assert run("plan").stdout == "Plan: 3 unchanged.\n"
 
     listed = json.loads(run("env", "list", "--json").stdout)
     assert [(e["name"], e["development_of"], e["target"]) for e in listed] == [
@@ -75,7 +78,7 @@ def test_an_edit_from_the_environment_to_production(run: Any, lake: TestLake, tm
     assert "Nothing was removed. Add --yes" in run("env", "drop", "dev").stderr
     assert "would be removed" in run("env", "drop", "dev", "--dry-run").stdout
     dropped = json.loads(run("env", "drop", "dev", "--yes", "--json").stdout)
-    assert [(view["view"], view["dropped"]) for view in dropped["views"]] == [("v", True)]
+    assert [(view["view"], view["dropped"]) for view in dropped["views"]] == [("v", True), ("new", True)]
     assert run("env", "drop", "dev").stdout == "Environment dev has no tables of its own.\n"
-    assert run("--env", "dev", "plan").stdout.splitlines()[-1] == "Plan: 2 read from production."
+    assert run("--env", "dev", "plan").stdout.splitlines()[-1] == "Plan: 3 read from production."
     assert "there is no environment 'def'. Did you mean 'dev'?" in run("env", "drop", "def").stderr
