@@ -26,7 +26,7 @@ def run(lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def invoke(*arguments: str, edit: str | None = None) -> Any:
         dev: dict[str, Any] = {"development_of": "default", "target": {"path": "dev"}}
         dev |= {"views": {"v": {"query": edit}}} if edit is not None else {}
-        (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config | {"environments": {"dev": dev}}))
+        (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config | {"environments": {"dev": dev}}, sort_keys=False))
         return CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), *arguments])
 
     return invoke

@@ -143,9 +143,10 @@ def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: De
     assert {p.view: p.action for p in dev.promote()} == dict.fromkeys(own, "none")
     for change in CHANGES[1:]:
         lake.sql(*change)
-        modes = {r.view: r.mode for r in lake.open.refresh_all()}
-        assert set(modes.values()) == {"incremental"}
-        dev.refresh_all()
+        for each in (lake.open, dev):
+            assert {each.refresh(view).mode for view in ("joined", "counts")} == {"incremental"}
+    lake.open.refresh_all()
+    dev.refresh_all()
     assert rows(lake.open) == rows(dev) == deployments.truth()
     before = digests(lake.folder)
     assert {view.view for view in dev.drop_environment().views} == set(own)
@@ -155,40 +156,37 @@ def test_an_edit_is_built_beside_production_and_taken_over_by_it(deployments: De
 
 
 def test_what_production_can_not_take_over_is_refused_before_anything_is_written(deployments: Deployments) -> None:
-    lake, edited = deployments.built("joined", "counts"), {"joined": f"{JOINED} WHERE t.v > 4"}
+    lake, edited = deployments.built("plain", "above"), {"plain": "SELECT k, w FROM u WHERE w IS NOT NULL"}
     dev = deployments.dev(edited)
     dev.apply()
     before = digests(lake.folder)
     with pytest.raises(
-        DefinitionError, match=r"2 views .*can't be promoted. Nothing was written.\n- joined: production's lakejoin.yml defines"
+        DefinitionError, match=r"2 views .*can't be promoted. Nothing was written.\n- plain: production's lakejoin.yml defines"
     ):
         dev.promote()  # the edit is the environment's alone
-    lake.view("joined", edited["joined"])
+    lake.view("plain", edited["plain"])
     dev = deployments.dev()
-    with pytest.raises(DefinitionError, match=r"counts: production does not have the rows of joined .*promote joined as well"):
-        dev.promote(["counts"])
+    with pytest.raises(DefinitionError, match=r"above: production does not have the rows of plain .*promote plain as well"):
+        dev.promote(["above"])
     assert digests(lake.folder) == before
 
-    lake.sql(*CHANGES[0])
-    dev.refresh("joined")
-    with pytest.raises(
-        DefinitionError, match=r'counts: it has not read the newest rows of joined. Run "lakejoin --env dev refresh counts"'
-    ):
-        dev.promote(["joined", "counts"])
-    dev.refresh_all()
-    lake.sql(*CHANGES[1])
-    lake.view("joined", JOINED)
+    lake.sql(CHANGES[0][1])
+    dev.refresh("plain")
+    with pytest.raises(DefinitionError, match=r'above: it has not read the newest rows of plain. Run "lakejoin --env dev refresh above"'):
+        dev.promote(["plain", "above"])
+    dev.refresh("above")
+    lake.sql(CHANGES[1][1])
+    lake.view("plain", VIEWS["plain"])
     lake.open.refresh_all()  # beyond the environment, by the earlier definition
-    lake.view("joined", edited["joined"])
-    dev = deployments.dev()
-    before = digests(lake.folder)
-    with pytest.raises(DefinitionError, match=r"joined: its rows are made of [tu]@1, and production's of [tu]@2. .*refresh joined"):
+    lake.view("plain", edited["plain"])
+    dev, before = deployments.dev(), digests(lake.folder)
+    with pytest.raises(DefinitionError, match=r"plain: its rows are made of u@1, and production's of u@2. .*refresh plain"):
         dev.promote()
     assert digests(lake.folder) == before
     dev.refresh_all()
     dev.promote()
     assert rows(lake.open) == rows(dev) == deployments.truth()
-    lake.sql(*CHANGES[2])
+    lake.sql(CHANGES[2][1])
     lake.open.refresh_all()
     assert {p.reason for p in dev.promote()} == {"production is at newer rows of it already"}
     with pytest.raises(ConfigError, match=r"has another setting under `spark:` than production: spark.sql.ansi.enabled"):
