@@ -42,7 +42,10 @@ def test_commands_name_verbs_and_options_that_exist(body: str) -> None:
         if verb is None and words[0].isupper() | words[0].startswith("["):
             continue  # the synopsis
         assert verb is not None, line
-        options = [*command.params, *command.get_command(context, verb).params]
+        named: Any = command.get_command(context, verb)
+        if hasattr(named, "list_commands"):  # a group of verbs, such as env
+            named = named.get_command(context, words[words.index(verb) + 1])
+        options = [*command.params, *named.params]
         known = {name for option in options for name in [*option.opts, *option.secondary_opts]}
         assert {word.split("=")[0] for word in words if word.startswith("--")} <= known, line
 
