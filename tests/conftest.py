@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.delta.sources import PinnedSources
+from lake.delta import sources
 from lake.spark.session import make_session
 from tests.lakes import TestLake
 
@@ -46,7 +46,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def held_or_read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the tests read the changes of small tables from feeds and files, as those of larger ones are: all tables here are small."""
     if zlib.crc32(request.node.nodeid.encode()) % 2:
-        monkeypatch.setattr(PinnedSources, "_held", lambda self, source, columns: None)
+        monkeypatch.setattr(sources, "is_small", lambda pinned, found: False)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 Changes come from the change data feed, or from the data files and deletion vectors that the interval's commits added and removed
 (file_changes.py): whichever reads fewer bytes, and always the files where the feed is off, begins too late, or a commit in between
-changed the table's schema.
+changed the table's schema, and where the table is small: the rows of its files are held then.
 Law: rows(until) = rows(since) + changes, as multisets.
 """
 
@@ -29,9 +29,14 @@ _ONE_TASK = 4 << 20
 """Changes of at most this many bytes are read and consolidated in one task, without a shuffle."""
 
 
+def is_small(pinned: Pinned, found: FileChanges) -> bool:
+    """Whether a table and its changed files are so small that the rows of its files are held, and give the changes."""
+    return max(pinned.bytes, found.size) <= cost.SMALL_TABLE
+
+
 def by_files(pinned: Pinned, found: FileChanges) -> bool:
     """Whether a table's changes are read from its data files, not from its change feed."""
-    return not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes
+    return is_small(pinned, found) or not pinned.has_feed or found.redefined or found.bytes <= found.feed_bytes
 
 
 class PinnedSources:
@@ -107,7 +112,7 @@ class PinnedSources:
     def _held(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         """The consolidated changes of a small table, on the driver; None where it is not small, or was redefined."""
         pinned, found = self.pins[source], self._changes_of_files(source)
-        if max(pinned.bytes, found.size) > cost.SMALL_TABLE or found.redefined:
+        if found.redefined or not is_small(pinned, found):
             return None
         changes = rows_held(pinned, found, columns, cost.MOST_LOCAL)
         if changes is None or all(is_bitwise(f.dataType) for f in changes.schema.fields):

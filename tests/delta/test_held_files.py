@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from lake.catalyst import Catalyst
 from lake.core.snapshots import Snapshot, Version
+from lake.delta import sources
 from lake.delta.sources import PinnedSources
 from lake.delta.tables import Table
 from lake.delta.transaction import FILE, POSITION, with_positions
@@ -16,7 +17,7 @@ from lake.spark.jvm.gateway import jvm_of
 from tests.lakes import TestLake, multiset
 
 MOST = 1000
-FROM_HELD = PinnedSources._held
+OWN = sources.is_small
 ROWS = """SELECT id % 40 AS id, IF(id % 9 = 0, NULL, concat('row ', id % 40)) AS s,
     IF(id % 40 < 3, double('-0.0'), double(id % 5 - 2)) AS d,
     ARRAY(id % 3, NULL) AS l, id % 2 AS p FROM range(120)"""
@@ -87,10 +88,10 @@ def test_each_version_and_what_is_between_two_of_them(
     for since, until in [(0, 4), (2, 10), (3, 8), (4, 6)]:
         keys = plain[since].keys() | plain[until].keys()
         expected = {key: plain[until].get(key, 0) - plain[since].get(key, 0) for key in keys}
-        for way in (FROM_HELD, lambda *_: None):
-            monkeypatch.setattr(PinnedSources, "_held", way)
-            sources = PinnedSources({"t": table}, {"t": pins[until]}, Snapshot({"t": Version(pins[since].version.table_id, since)}))
-            changes = sources.changes("t", ["id", "s", "d", "l", "p"])
+        for way in (OWN, lambda *_: False):
+            monkeypatch.setattr(sources, "is_small", way)
+            read_from = PinnedSources({"t": table}, {"t": pins[until]}, Snapshot({"t": Version(pins[since].version.table_id, since)}))
+            changes = read_from.changes("t", ["id", "s", "d", "l", "p"])
             assert changes is not None
             rows = changes.selectExpr("to_json(struct(c0 id, c1 s, c2 d, c3 l, c4 p)) AS j", "w").collect()
             assert {str(row[0]): row[1] for row in rows} == {key: weight for key, weight in expected.items() if weight}, (since, until, way)

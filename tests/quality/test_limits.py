@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from lake.delta import sources
 from lake.errors import ExpiredError
 from lake.quality import check
 from lake.quality.measurements import Measurement
 from tests.lakes import TestLake
+
+OWN = sources.is_small
 
 
 @pytest.fixture
@@ -155,8 +158,11 @@ def test_a_change_feed_that_is_switched_off_warns_once(sales: TestLake) -> None:
         ("_change_data", ["INSERT INTO {s} VALUES (4, 40), (5, 50)", "UPDATE {s} SET x = 41 WHERE id = 4"]),
     ],
 )
-def test_changes_whose_files_are_gone_before_they_were_read_are_found(sales: TestLake, folder: str, texts: list[str]) -> None:
+def test_changes_whose_files_are_gone_before_they_were_read_are_found(
+    sales: TestLake, monkeypatch: pytest.MonkeyPatch, folder: str, texts: list[str]
+) -> None:
     """A vacuum with too short a retention, or somebody's hand: the check says so where a refresh would fail, and only there."""
+    monkeypatch.setattr(sources, "is_small", lambda pinned, found: False)  # a small table is read from its data files alone
     before = set(Path(sales.path("s"), folder).glob("*.parquet"))
     sales.sql(*texts)
     assert measured(sales, "changes that views have still to read").status == "passed"
@@ -174,6 +180,16 @@ def test_changes_whose_files_are_gone_before_they_were_read_are_found(sales: Tes
     assert said.status == ("passed" if readable else "failed")
     assert readable or any(file.name in said.detail for file in gone)
     assert readable == (len(texts) == 2)  # few data files are read instead of the feed
+
+
+def test_a_small_table_is_read_without_change_data(sales: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "is_small", OWN)
+    sales.sql("UPDATE {s} SET x = 41 WHERE id = 3")
+    for file in Path(sales.path("s"), "_change_data").glob("*.parquet"):
+        file.unlink()
+    assert measured(sales, "changes that views have still to read").status == "passed"
+    sales.refresh("v")
+    sales.assert_exact("v")
 
 
 def test_a_source_is_owned_by_those_whose_views_read_it(sales: TestLake) -> None:
