@@ -81,6 +81,16 @@ class BlockedError(LakeError):
         self.events = tuple(events)
 
 
+class RowsDifferError(LakeError):
+    """The rows of a table that a view was to adopt are not those of its query (exit code 1). `found`: the lake.core.adoption.Adoption."""
+
+    exit_code = 1
+
+    def __init__(self, text: str, found: Any) -> None:
+        super().__init__(text)
+        self.found = found
+
+
 class TargetError(LakeError):
     """The view's table was written by someone else, is missing, or is not one that this Lakejoin can continue."""
 

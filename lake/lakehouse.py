@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lake.config.models import PAGES, Config
 from lake.config.view_sources import expectations_of
+from lake.core.adoption import Adoption
 from lake.core.environments import DroppedEnvironment, PromotedView
 from lake.core.kinds import PathKind
 from lake.core.plan import nothing_new
@@ -42,7 +43,7 @@ from lake.delta.retention import changed_last, changes_gone, feed_gap
 from lake.delta.sidecar import Folder
 from lake.delta.tables import Table
 from lake.errors import ConfigError, LakeError, SourceError, TargetError
-from lake.operations import backfill, compare, development, drop, environments, leftovers, maintenance, planning, removed
+from lake.operations import adopting, backfill, compare, development, drop, environments, leftovers, maintenance, planning, removed
 from lake.operations.promoting import Promoting, refuse_other_environments, refuse_other_settings, refuse_refused
 from lake.operations.refresh_all import refresh_all
 from lake.operations.refreshing import Request, logged, refreshed
@@ -203,6 +204,34 @@ class Lakehouse(OpenViews):
         refuse_other_environments(self, verb)
         assert self.config.production is not None
         return Lakehouse(self.config.production, self.spark, blocker=self._blocker)
+
+    @verb("Adopting a table for view")
+    def adopt(
+        self,
+        view: str,
+        table: str | None = None,
+        at: Until = None,
+        *,
+        repair: bool = False,
+        verify_first: bool = False,
+        dry_run: bool = False,
+        accept: Collection[str] = (),
+        may: Callable[[Adoption], bool] = lambda _: True,
+        on_progress: Callable[[str], None] = lambda _: None,
+    ) -> Adoption:
+        """Let a view that is not built yet go on from a Delta table that another job made, without building it.
+
+        The table's rows are compared with the view's query at a snapshot, as `verify` does; if they are equal, one commit makes it the
+        view's table, at the view's place, and the next refresh reads what came since. `table`: its path (below `root` if it is relative) or
+        its name in a catalog, by default the view's own place. `at`: {table: version} of all base tables that the view reads, or a time;
+        `verify_first`: find it. `repair`: where rows differ, or have to be written again, do so in the same commit. `dry_run`: compare,
+        and write nothing. `accept`: findings of blocking expectations that are not to stop it. `may`: asked before anything is written.
+        `on_progress`: told what is being done. Raises RowsDifferError where the rows differ, LakeError with what to do; nothing is written
+        then.
+        """
+        self._refuse_eventual("adopt")
+        gate = self._gate(view, accept)
+        return adopting.adopt(self, adopting.Request(view, table, at, repair, verify_first, dry_run, gate, on_progress, may))
 
     @verb("Reading view")
     def read(self, view: str, consistency: Consistency | None = None, at: Mapping[str, int] | None = None) -> DataFrame:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from lake import __version__
-from lake.cli import console, dropping, environments, importing, planning, watching
+from lake.cli import adopting, console, dropping, environments, importing, planning, watching
 from lake.cli.arguments import BackfillMode, Kind, RowFormat, moment, step_of, time_of, until_of, versions
 from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
@@ -604,6 +604,9 @@ app.command(epilog="Examples: lakejoin drop q20 | lakejoin drop q20 --dry-run --
 app.command(epilog="Examples: lakejoin gc | lakejoin gc --yes | lakejoin gc --older-than 7 --yes --json")(dropping.gc)
 app.command(epilog="Examples: lakejoin plan | lakejoin plan --out plan.json | lakejoin plan --markdown")(planning.plan)
 app.command(epilog="Examples: lakejoin apply | lakejoin apply q20 | lakejoin apply --plan plan.json")(planning.apply)
+app.command(
+    epilog="Examples: lakejoin adopt q20 --table /nightly/q20 --at bid=57,auction=12 | lakejoin adopt q20 --verify-first --dry-run"
+)(adopting.adopt)
 app.command("test", epilog="Examples: lakejoin test | lakejoin test q20 -k late --junit results.xml")(run_view_tests)
 
 app.add_typer(importing.app, name="import")

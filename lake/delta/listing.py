@@ -18,6 +18,8 @@ from lake.delta.snapshot_cache import MOST_FILES
 from lake.spark.jvm.gateway import Java, jvm_of
 from lake.spark.key_ranges import Ranges, statistics
 
+DataFiles = Any
+"""Data files of a version: a list of AddFile actions in the JVM."""
 MOST_NAMES = 1_000
 _BATCH = 1_000
 """How many files cross from the JVM in one call."""
@@ -112,6 +114,19 @@ class Listing:
     def files_named_in(self, names: DataFrame) -> Java:
         """The same for the names in a frame's only column: neither names nor files cross to Python."""
         return self._jvm.own_files.named(self.snapshot, names._jdf)
+
+    def holding(self, names: DataFrame) -> DataFiles:
+        """The files of the names in a frame's only column: few names cross to Python, where that spares a Spark job."""
+        some = {row[0] for row in names.limit(MOST_NAMES + 1).collect()}
+        return self.files_named(some) if len(some) <= MOST_NAMES else self.files_named_in(names)
+
+    def all_files(self) -> DataFiles:
+        """All files, with their statistics."""
+        return self.snapshot.allFiles().collectAsList()
+
+    def paths(self) -> DataFrame:
+        """The path of each file, as the log has it."""
+        return DataFrame(self.snapshot.allFiles().toDF(), self.spark).select("path")
 
     @cached_property
     def _listed(self) -> tuple[Java, list[dict[str, Any]]]:

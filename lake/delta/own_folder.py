@@ -72,12 +72,17 @@ class OwnFolder:
         if self._local is not None and target is not None:
             if target.exists():
                 raise FileExistsError(f"{target} exists")
+            target.parent.mkdir(parents=True, exist_ok=True)
             self._local.rename(target)
         else:
             files, folder = self._java
             if str(files.getScheme()) not in _MOVES_FOLDERS:
                 raise ValueError(f"storage of {files.getScheme()}:// has no folders that could be moved in one step")
-            if not files.rename(folder, jvm_of(self._spark).org.apache.hadoop.fs.Path(place)):
+            there = jvm_of(self._spark).org.apache.hadoop.fs.Path(place)
+            if files.getUri().compareTo(there.getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf()).getUri()):
+                raise ValueError(f"{place} is another storage")
+            files.mkdirs(there.getParent())
+            if files.exists(there) or not files.rename(folder, there):  # into a folder that exists it would move
                 raise OSError(f"{place} exists, or can't be written")
         for moved in (self, OwnFolder(self._spark, place)):
             moved._forget()

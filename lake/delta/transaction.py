@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from lake.config.models import HIDDEN_PREFIX
-from lake.delta.listing import MOST_NAMES
+from lake.delta.listing import CHAR_TYPE, DataFiles
 from lake.delta.pinned import Pinned
 from lake.delta.statistics import STATISTICS_COLUMNS
 from lake.spark.jvm.gateway import Java, active
@@ -29,6 +31,16 @@ def with_positions(rows: DataFrame) -> DataFrame:
     """A pinned table's rows with the file and the position in it of each, which `Transaction.delete` takes."""
     metadata = rows.metadataColumn("_metadata")
     return rows.select("*", metadata["file_path"].alias(FILE), metadata["row_index"].alias(POSITION))
+
+
+def with_files(rows: DataFrame) -> DataFrame:
+    """A pinned table's rows with the file of each, also where the table can have no deletion vectors yet."""
+    return rows.select("*", rows.metadataColumn("_metadata")["file_path"].alias(FILE))
+
+
+def names_in(rows: DataFrame) -> DataFrame:
+    """The names, without folders, of the files of some rows."""
+    return rows.select(F.substring_index(FILE, "/", -1)).distinct()
 
 
 class Transaction:
@@ -68,6 +80,16 @@ class Transaction:
         with active(self._jvm, self._session):
             self._actions.addAll(self._scala.java_list(self._java.writeFiles(rows._jdf)))
 
+    def read_all(self) -> None:
+        """From here on, a concurrent commit of whoever adds or removes files is a conflict."""
+        self._java.readWholeTable()
+
+    def remove(self, files: DataFiles) -> None:
+        """Remove data files with their rows."""
+        now = int(time.time() * 1000)
+        for place in range(files.size()):
+            self._actions.add(files.get(place).removeWithTimestamp(now, True))
+
     def rewrite(self, paths: Collection[str]) -> None:
         """Rewrite some of the table's data files (FileAction.path) as one; no row changes."""
         files = self._pinned.listing.files_at(paths)
@@ -81,15 +103,35 @@ class Transaction:
 
         No data file changes: under column mapping each column keeps its name in the files. A column that is not named is dropped.
         """
+        fields = {field["name"]: field for field in self._fields()}
+        names = {old: new for new, old in columns.items()}
+        partitions = [names.get(name, name) for name in self._pinned.partitioned_by]
+        self._update([fields[old] | {"name": new} for new, old in columns.items()], properties, partitions)
+
+    def take(self, columns: StructType, properties: Mapping[str, str], description: str) -> None:
+        """Give the table of somebody else these columns, in this order, with what it notes of those that it has, by name; all may be NULL.
+        Also these properties besides its own, and a description. No data file changes: a column that it does not have is NULL in them, and
+        can't come in the commit that turns column mapping on."""
+        fields = {field["name"]: open_field(field) for field in self._fields()}
+        wanted = [fields.get(column.name, column.jsonValue()) for column in columns.fields]
+        self._update(wanted, properties, self._pinned.partitioned_by, description)
+
+    def _fields(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self._pinned.snapshot.metadata().schemaString())["fields"]
+        return found
+
+    def _update(
+        self, fields: list[dict[str, Any]], properties: Mapping[str, str], partitions: list[str], description: str | None = None
+    ) -> None:
         before = self._pinned.snapshot.metadata()
-        fields = {field["name"]: field for field in json.loads(before.schemaString())["fields"]}
-        schema = json.dumps({"type": "struct", "fields": [fields[old] | {"name": new} for new, old in columns.items()]})
+        schema = json.dumps({"type": "struct", "fields": fields})
         own = self._jvm.java.util.HashMap()
         kept = {name: value for name, value in self._pinned.properties.items() if name != STATISTICS_COLUMNS}
         for name, value in {**kept, **properties}.items():
             own.put(name, value)
         configuration = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(own)
-        parts = [before.id(), before.name(), before.description(), before.format(), schema, before.partitionColumns()]
+        said = before.description() if description is None else description
+        parts = [before.id(), before.name(), said, before.format(), schema, self._scala.seq(partitions)]
         after = before.copy(*parts, configuration, before.createdTime())
         with active(self._jvm, self._session):
             self._java.updateMetadata(after, False)
@@ -102,7 +144,7 @@ class Transaction:
         """
         now = int(time.time() * 1000)
         self._actions.add(self._jvm.org.apache.spark.sql.delta.actions.SetTransaction(app_id, number, self._scala.some(now)))
-        if self._redefined:
+        if self._redefined and not any(counts.values()):
             self._commit("UpdateSchema", self._redefined, metadata, {})
             return
         shown = {f"numTargetRows{name.capitalize()}": number for name, number in counts.items()}
@@ -125,10 +167,7 @@ class Transaction:
 
     def _touched(self, positions: DataFrame) -> list[Java]:
         """Delta's records of the files that contain some rows, each with its new deletion vector."""
-        names = positions.select(F.substring_index(FILE, "/", -1)).distinct()
-        some = {row[0] for row in names.limit(MOST_NAMES + 1).collect()}
-        listing = self._pinned.listing
-        files = self._scala.immutable(listing.files_named(some) if len(some) <= MOST_NAMES else listing.files_named_in(names))
+        files = self._scala.immutable(self._pinned.listing.holding(names_in(positions)))
         generator = self._jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
         everything = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
         columns = [self._scala.some(_java(F.col(c))) for c in (FILE, POSITION)]
@@ -156,6 +195,22 @@ class Transaction:
             metric.set(number)
             metrics.put(name, metric)
         self._java.registerSQLMetrics(self._session, self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(metrics))
+
+
+def open_field(field: dict[str, Any]) -> dict[str, Any]:
+    """A column of the log's schema that may be NULL at every level, and is a STRING where it was a CHAR or a VARCHAR."""
+    metadata = {name: value for name, value in field["metadata"].items() if name != CHAR_TYPE}
+    return field | {"nullable": True, "type": _open_type(field["type"]), "metadata": metadata}
+
+
+def _open_type(kind: Any) -> Any:
+    """A type of the log's schema whose elements may be NULL."""
+    if not isinstance(kind, dict):
+        return kind
+    inner = {name: _open_type(kind[name]) for name in ("elementType", "keyType", "valueType") if name in kind}
+    nulls = {name: True for name in ("containsNull", "valueContainsNull") if name in kind}
+    fields = {"fields": [open_field(field) for field in kind["fields"]]} if "fields" in kind else {}
+    return kind | inner | nulls | fields
 
 
 def _java(column: Column) -> Java:

@@ -39,6 +39,13 @@ def verified(views: OpenViews, view: str, share: Share) -> Differences:
         raise verify.unreadable(view, current.stamp.snapshot, error) from error
 
 
+def against_query(views: OpenViews, stamp: Stamp, truth: DataFrame, stored: DataFrame, key: tuple[str, ...]) -> Differences:
+    """What differs between rows, in the order of the query's columns, and those of a view's query at the snapshot of a stamp."""
+    with _canonical(views, stamp.view, stamp) as canonical:
+        judgement = verify.Judgement(lambda: tolerance(views, stamp.view), canonical)
+        return verify.compared(verify.Sides(stamp.view, stamp.snapshot, truth, stored, key), Share(), judgement)
+
+
 def tolerance(views: OpenViews, view: str) -> Tolerance:
     """The view's columns that may differ from the query by rounding, and by how much, and those that may in the sign of zero; none where
     the query is refused now."""

@@ -166,7 +166,8 @@ class Planning:
             of_sources = ("query", "columns", "keys")
             what = [p for p in other or parts if p not in of_sources]
             return Edit("recompute", f"{', '.join(what)} changed" if what else "columns or keys of what it reads changed"), new
-        edit = edit_of(old, again, current.pinned.clustered_by, lambda part: define_part(again, self.config, schemas, keys, part))
+        laid_out_by = [*current.pinned.clustered_by, *current.pinned.partitioned_by]
+        edit = edit_of(old, again, laid_out_by, lambda part: define_part(again, self.config, schemas, keys, part))
         if edit.kind == "difference" and (why := self._unreadable(state, current.stamp, {n: schemas[n] for n in again.sources})):
             return Edit("recompute", why), new
         blocks = any(e.on_failure == "block" for e in expectations_of(self.config, new.view))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
@@ -31,11 +32,16 @@ def row_changes(views: OpenViews, view: str, share: Share) -> RowChanges:
     assert current.stamp is not None
     old = visible(current.pinned.rows())
     new = from_scratch(spark, view, views.config, views.frames_of(spark, current.stamp))
+    return compared_rows(old, new, key_of(current), share)
+
+
+def compared_rows(old: DataFrame, new: DataFrame, key_columns: Sequence[str], share: Share) -> RowChanges:
+    """The rows that are added, removed and changed from one frame to the other, in the columns that both have."""
     types = {f.name: f.dataType.simpleString() for f in old.schema.fields}
     common = [f.name for f in new.schema.fields if types.get(f.name) == f.dataType.simpleString()]
     places = {name: f"c{i}" for i, name in enumerate(common)}
-    key = [name for name in key_of(current) if name in common]
-    key = key if len(key) == len(key_of(current)) else []
+    key = [name for name in key_columns if name in common]
+    key = key if len(key) == len(key_columns) else []
     told = [places[name] for name in key or common]
     sides = [frame.select(*map(_column, common)).toDF(*places.values()) for frame in (old, new)]
     before, after = (share.of_rows(side, told) for side in sides)

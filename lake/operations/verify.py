@@ -71,10 +71,27 @@ def verify(
     """Compare the view's rows with the query over the tables, as multisets, bit by bit but for what `judgement` allows. `spark`: a session
     for this alone."""
     assert current.stamp is not None
-    truth = from_scratch(spark, view, config, tables)
-    stored = visible(current.pinned.rows())
+    truth, stored = from_scratch(spark, view, config, tables), visible(current.pinned.rows())
+    return compared(Sides(view, current.stamp.snapshot, truth, stored, key_of(current)), share, judgement)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is compared: the rows of a view's query at a snapshot, and rows that are to be the same, by the places of their columns; the
+    key of the view."""
+
+    view: str
+    snapshot: Snapshot
+    truth: DataFrame
+    stored: DataFrame
+    key: tuple[str, ...]
+
+
+def compared(sides: Sides, share: Share, judgement: Judgement) -> Differences:
+    """Compare the two sides as multisets, bit by bit but for what `judgement` allows."""
+    truth, stored = sides.truth, sides.stored
     names = [f"c{i}" for i in range(len(truth.columns))]
-    key = key_of(current)
+    key = sides.key
     in_names = dict(zip(truth.columns, names, strict=True))
     allowed = cache(lambda: judgement.tolerance().of(in_names))
     hashed = _hashed([in_names[k] for k in key if k in in_names] or names, share, allowed)
@@ -82,13 +99,13 @@ def verify(
     wanted = share.of_rows(truth.toDF(*names), hashed)
     alike = sameness.same_rows(wanted, rows)
     if alike is not None:
-        return Differences(view, current.stamp.snapshot, alike, 0, 0, (), key, str(share))
+        return Differences(sides.view, sides.snapshot, alike, 0, 0, (), key, str(share))
     found = _found(wanted, rows, allowed().only_rounding, truth.columns)
     if found.rows and allowed().zeros and (other := judgement.canonical()) is not None:
         settled_truth = share.of_rows(with_zeros_of(other.toDF(*names), truth.toDF(*names), allowed()), hashed)
         found = _found(settled_truth, rows, allowed().only_rounding, truth.columns)
     return Differences(
-        view, current.stamp.snapshot, rows.count(), found.missing, found.surplus, found.samples, key, str(share), found.rounding
+        sides.view, sides.snapshot, rows.count(), found.missing, found.surplus, found.samples, key, str(share), found.rounding
     )
 
 

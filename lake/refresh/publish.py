@@ -166,13 +166,14 @@ def _refuse_unless_conflict(target: Target, stamp: Stamp, error: Exception, befo
     """Return where the commit lost to one that did not change what the view says (OPTIMIZE), so that it may be tried again."""
     if of_rows(error):  # the query's own failure, worded as such
         raise error
-    if not _is_conflict(error):
+    if not is_conflict(error):
         raise TargetError(f"Publishing view {stamp.view!r} failed: {reason(error)}. Nothing was written.") from error
     if _refreshed_since(target, before) or attempt == ATTEMPTS:
         raise LostRaceError(f"View {stamp.view!r}: another writer committed first, {attempt} times. Nothing was written.") from error
 
 
-def _is_conflict(error: Exception) -> bool:
+def is_conflict(error: Exception) -> bool:
+    """Whether a commit failed because of another one that was first."""
     text = f"{type(error).__name__} {error}"
     return "Concurrent" in type(error).__name__ or any(kind in text for kind in _CONFLICTS)
 

@@ -37,7 +37,8 @@ KEY = "lakejoin.key"
 """The columns of the view's key, as JSON, for views that read it; empty where there is none, or a column of it is hidden."""
 DROPPING = "lakejoin.dropping"
 """The name of the view, from the first commit of its drop on (`lakejoin.view` is then empty)."""
-_MARKS = {"delta.enableDeletionVectors": "true"}  # by which a publish deletes rows
+MAPPING = "delta.columnMapping.mode"
+_MARKS = {"delta.enableDeletionVectors": "true", MAPPING: "name"}  # by which a publish deletes rows, and an edit renames columns
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,9 @@ def published(spark: SparkSession, table: Table) -> Published | None:
     refuse_dropping(table, pinned)
     if pinned.properties.get("lakejoin.view") != table.label:
         raise TargetError(
-            f"There is a Delta table at {table.path or table.name} that Lakejoin did not make for view {table.label!r}. Move it away, or "
-            "set another `target` in the configuration."
+            f"There is a Delta table at {table.path or table.name} that Lakejoin did not make for view {table.label!r}. Move it away, set "
+            f'another `target` in the configuration, or, if it has the rows of the view, let the view go on from it: "lakejoin adopt '
+            f'{table.label} --verify-first".'
         )
     stamp = newest_stamp(pinned.version.number, lambda number: _commit(log, table, number), partial(_refuse_foreign, table))
     return Published(table.label, pinned, stamp)
@@ -232,6 +234,11 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
         raise TargetError(f"The table of view {table} can't be created: {reason(error)}.") from error
 
 
+def adopted_properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
+    """All properties of a view's table, for a table that it did not create."""
+    return {**_STRONG, **recorded_property(definition, view), **properties(view, definition)}
+
+
 def describe(spark: SparkSession, table: Table, view: ViewConfig, definition: Definition, pinned: Pinned) -> bool:
     """Set the table's description and properties to those of the configuration; returns whether any of them differed."""
     table.refuse_writing()
@@ -283,7 +290,6 @@ def properties(view: ViewConfig, definition: Definition) -> dict[str, str]:
     """The table's properties; the user's own come last."""
     found = {
         "lakejoin.view": definition.view,
-        "delta.columnMapping.mode": "name",
         **_MARKS,
     }
     statistics = statistics_columns(schema(definition), [*definition.key_names, *view.cluster_by])

@@ -1,0 +1,207 @@
+"""Finds the table that a view is to adopt, and moves it to the view's place in one step, where it is elsewhere.
+
+A process that ends between the move and the adoption leaves the table at the view's place, where the next call finds it. Whatever else goes
+wrong in between, the table is moved back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from lake.config.models import Config
+from lake.delta.own_folder import OwnFolder, local_path
+from lake.delta.pinned import Pinned
+from lake.delta.tables import Table, reason
+from lake.delta.two_writers import location
+from lake.errors import ConcurrencyError, LakeError, TargetError
+from lake.operations.kept import resolved
+from lake.spark.failures import SPARK_ERRORS
+from lake.views.inputs import table_of
+from lake.views.registry import OpenViews
+from lake.views.table import DROPPING, open_log, published
+
+_NAME = re.compile(r"\w+(\.\w+)+")
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A table that Lakejoin did not make, at its newest version: where it is, and the place of the view's table."""
+
+    here: Table
+    own: Table
+    pinned: Pinned
+
+    @property
+    def moves(self) -> bool:
+        """Whether it has to be moved."""
+        return place_of(self.here) != place_of(self.own)
+
+
+def place_of(table: Table) -> str:
+    """A table's path, or its name in a catalog."""
+    return str(table.path or table.name)
+
+
+def find(spark: SparkSession, views: OpenViews, view: str, where: str | None) -> Foreign:
+    """The table at a path (or of a name in a catalog), by default that at the view's own place.
+
+    Raises TargetError where there is none, it is a view's already, the view reads it, or it can't be moved to the view's place.
+    """
+    own = views.view_table(view)
+    here = own if where is None else _named(spark, views.config, view, where, own)
+    own_log, log = open_log(spark, own), open_log(spark, here)
+    if log is None and here is not own and own_log is not None and own_log.head().properties.get("lakejoin.view") is None:
+        here, log = own, own_log  # a process ended after it had moved the table
+    if log is None:
+        said = f'Name the table: "lakejoin adopt {view} --table PATH".' if where is None else "Name the folder that has its `_delta_log`."
+        raise TargetError(f"There is no Delta table at {place_of(here)}. Nothing was written. {said}")
+    if own_log is not None:
+        _refuse_taken(spark, own, here)
+    found = Foreign(here, own, log.head())
+    _refuse_a_view(found)
+    _refuse_declared(spark, views, found)
+    if found.moves:
+        _refuse_unmovable(spark, found)
+    return found
+
+
+def _named(spark: SparkSession, config: Config, view: str, where: str, own: Table) -> Table:
+    if _NAME.fullmatch(where) and spark.catalog.tableExists(where):
+        here = Table(view, None, where)
+    else:
+        here = Table(view, config.source_path(where).rstrip("/"), None)
+    return own if resolved(location(spark, here)) == resolved(location(spark, own)) else here
+
+
+def _refuse_taken(spark: SparkSession, own: Table, here: Table) -> None:
+    """Raise TargetError where there is a table at the view's place that is not the one to be adopted."""
+    if open_log(spark, own) is not None and _head(spark, own).properties.get("lakejoin.view") == own.label:
+        current = published(spark, own)
+        if current is not None and current.stamp is not None:
+            raise TargetError(
+                f"View {own.label!r} is built already, at {current.stamp.snapshot}: there is nothing to adopt. Nothing was written. "
+                f'"lakejoin refresh {own.label}" brings it up to date; to adopt another table, first run "lakejoin drop {own.label}".'
+            )
+        raise TargetError(
+            f"At {place_of(own)} there is the empty table of view {own.label!r}, whose first refresh did not end. Nothing was written. "
+            f'Run "lakejoin drop {own.label}" first.'
+        )
+    if here is not own:
+        raise TargetError(
+            f"At {place_of(own)}, the place of view {own.label!r}, there is a table already, so {place_of(here)} can't be moved there. "
+            f'Nothing was written. Move it away, or adopt it: "lakejoin adopt {own.label}" without --table.'
+        )
+
+
+def _head(spark: SparkSession, table: Table) -> Pinned:
+    log = open_log(spark, table)
+    assert log is not None
+    return log.head()
+
+
+def _refuse_a_view(found: Foreign) -> None:
+    properties, place = found.pinned.properties, place_of(found.here)
+    if properties.get(DROPPING):
+        raise TargetError(f'{place} is the table of view {properties[DROPPING]!r}, whose drop was begun. Run "lakejoin drop" to finish it.')
+    if properties.get("lakejoin.view"):
+        other = properties["lakejoin.view"]
+        raise TargetError(
+            f"{place} is the table of view {other!r} already, of this lakehouse or of another one. Nothing was written. To give a view of "
+            f"this lakehouse another name, set `renamed_from: {other}`."
+        )
+
+
+def _refuse_declared(spark: SparkSession, views: OpenViews, found: Foreign) -> None:
+    here, view = resolved(location(spark, found.here)), found.own.label
+    below = views.bases_below(view)
+    for name in views.config.tables:
+        try:
+            same = resolved(location(spark, table_of(views.config, name))) == here
+        except TargetError:  # it is in a schema that does not exist
+            continue
+        if same and name in below:
+            raise TargetError(f"{place_of(found.here)} is {name}, a table that view {view!r} reads. Nothing was written. Name another one.")
+        if same:
+            raise TargetError(
+                f"{place_of(found.here)} is `tables.{name}` of the configuration. Nothing was written. Remove it there, and let the views "
+                f"that read it read view {view!r}; then run it again."
+            )
+
+
+def _refuse_unmovable(spark: SparkSession, found: Foreign) -> None:
+    here, own = found.here, found.own
+    if (here.path is None) != (own.path is None):
+        there = f"CREATE TABLE {own.name} USING delta LOCATION '{here.path}'" if own.path is None else "set `target` to its schema"
+        raise TargetError(
+            f"{place_of(here)} can't become {place_of(own)}: one is a path, the other a name in a catalog. Nothing was written. "
+            f"{f'Give it the name of the view, {there}' if own.path is None else there.capitalize()}, and adopt it without --table."
+        )
+    if here.path is None:
+        return
+    contents = OwnFolder(spark, here.path).contents() if local_path(here.path) is not None else None
+    if contents is not None and (contents.links or contents.tables):
+        inside = [*contents.links, *contents.tables][0]
+        raise TargetError(
+            f"{here.path} can't be moved to {own.path}: {inside} is a symbolic link, or another table. Nothing was written. "
+            f"{_instead(here, own)}"
+        )
+
+
+def _instead(here: Table, own: Table) -> str:
+    """What to do about a table that can't be moved."""
+    folder, _, name = str(here.path or here.name).rpartition("/")
+    place = f"set `target: {{path: {folder}}}` and call the view {name!r}, so that it is at the view's place" if here.path else ""
+    copy = f"copy it: CREATE TABLE {own.sql} USING delta AS SELECT * FROM {here.sql}"
+    return f"Either {place}, or {copy}; then adopt it without --table." if place else f"{copy.capitalize()}; then adopt it without --table."
+
+
+@contextmanager
+def at_its_place(spark: SparkSession, found: Foreign) -> Iterator[Pinned]:
+    """Within it, the table is at the view's place; if it fails before the table is the view's, the table is moved back.
+
+    Yields the version that was found. Raises ConcurrencyError where somebody has written meanwhile, TargetError where the table can't be
+    moved.
+    """
+    now = _same(found, _head(spark, found.here))
+    if not found.moves:
+        yield now
+        return
+    _move(spark, found.here, found.own)
+    try:
+        yield _same(found, _head(spark, found.own))
+    except (Exception, KeyboardInterrupt) as error:
+        if _head(spark, found.own).properties.get("lakejoin.view") != found.own.label:
+            try:
+                _move(spark, found.own, found.here)
+            except LakeError as stays:
+                raise TargetError(f"{error} The table is at {place_of(found.own)} now, and could not be moved back: {stays}") from error
+        raise
+
+
+def _same(found: Foreign, now: Pinned) -> Pinned:
+    """The newest version, if it is the one that was found."""
+    then = found.pinned.version
+    if now.version != then:
+        raise ConcurrencyError(
+            f"Another process wrote into {place_of(found.here)} while it was compared with the query of view {found.own.label!r}: it was "
+            f"at version {then.number}, and is at {now.version.number}. Nothing was written. Stop what writes into it, for example the "
+            "nightly job, and run it again."
+        )
+    return now
+
+
+def _move(spark: SparkSession, here: Table, there: Table) -> None:
+    try:
+        if here.path is not None and there.path is not None:
+            OwnFolder(spark, here.path).move(there.path)
+        else:
+            spark.sql(f"ALTER TABLE {here.sql} RENAME TO {there.sql}")
+    except (*SPARK_ERRORS, OSError, ValueError) as error:
+        raise TargetError(
+            f"{place_of(here)} can't be moved to {place_of(there)}: {reason(error)}. It is as it was. {_instead(here, there)}"
+        ) from error
