@@ -9,7 +9,7 @@ from typing import Any
 
 from docs.generate.text import paragraphs
 from lake import open_lake
-from lake.core import environments, removals, results
+from lake.core import adoption, environments, removals, results
 from lake.lakehouse import Lakehouse
 from lake.quality import check
 
@@ -25,6 +25,7 @@ VERBS = (
     "history",
     "backfill",
     "rebuild_at",
+    "adopt",
     "maintain",
     "drop",
     "removed_views",
@@ -44,6 +45,8 @@ RESULTS = (
     results.Maintenance,
     results.Maintained,
     results.Agreement,
+    adoption.Adoption,
+    adoption.RowsApart,
     removals.Dropped,
     removals.RemovedView,
     removals.Collected,

@@ -33,9 +33,7 @@ class RowsApart:
     def __str__(self) -> str:
         if self.equal:
             return f"{self.rows:,} rows are equal{f' ({self.rounding})' if self.rounding else ''}"
-        found = (
-            f"it lacks {self.missing:,} rows of the query, and has {self.surplus:,} rows (of {self.rows:,}) that the query does not give"
-        )
+        found = f"it lacks {self.missing:,} rows of the query, and {self.surplus:,} of its {self.rows:,} rows are not among the query's"
         if self.by_key is not None:
             return f"{found}. By key, from the table to the query: {self.by_key}"
         shown = "; ".join(f"{weight:+d} {dict(row)}" for weight, row in self.samples)

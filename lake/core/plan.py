@@ -12,7 +12,7 @@ from lake.errors import DefinitionChangedError, SourceError
 
 FUNCTION = "function "
 """How the name of a fingerprint's part starts that is the version of a user's function."""
-RefreshMode = Literal["none", "build", "copy", "edit", "adopt", "incremental", "recompute"]
+RefreshMode = Literal["none", "build", "copy", "edit", "incremental", "recompute"]
 
 
 @dataclass(frozen=True)

@@ -66,21 +66,31 @@ class OwnFolder:
                     return {str(k): str(v) for k, v in (action["metaData"].get("configuration") or {}).items()}
         return {}
 
+    def immovable(self, place: str) -> str:
+        """Why the folder can't be moved to a place in one step; empty where it probably can."""
+        target = local_path(place)
+        if self._local is not None and target is not None:
+            parent = next(folder for folder in target.parents if folder.exists())
+            return "they are on two file systems" if parent.stat().st_dev != self._local.stat().st_dev else ""
+        files, _ = self._java
+        if str(files.getScheme()) not in _MOVES_FOLDERS and self._local is None:
+            return f"storage of {files.getScheme()}:// has no folders that could be moved in one step"
+        other = self._path(place).getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf())
+        return "they are on two storages" if files.getUri().compareTo(other.getUri()) else ""
+
     def move(self, place: str) -> None:
         """Move the folder, in one step. Raises OSError where there is something already, ValueError where the storage has no such step."""
         target = local_path(place)
+        why = self.immovable(place)
+        if why:
+            raise ValueError(why)
         if self._local is not None and target is not None:
             if target.exists():
                 raise FileExistsError(f"{target} exists")
             target.parent.mkdir(parents=True, exist_ok=True)
             self._local.rename(target)
         else:
-            files, folder = self._java
-            if str(files.getScheme()) not in _MOVES_FOLDERS:
-                raise ValueError(f"storage of {files.getScheme()}:// has no folders that could be moved in one step")
-            there = jvm_of(self._spark).org.apache.hadoop.fs.Path(place)
-            if files.getUri().compareTo(there.getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf()).getUri()):
-                raise ValueError(f"{place} is another storage")
+            (files, folder), there = self._java, self._path(place)
             files.mkdirs(there.getParent())
             if files.exists(there) or not files.rename(folder, there):  # into a folder that exists it would move
                 raise OSError(f"{place} exists, or can't be written")
@@ -114,10 +124,12 @@ class OwnFolder:
         own.removeBelow(files, folder, LOG)
         own.removeBelow(files, folder, "")
 
+    def _path(self, place: str) -> Java:
+        return jvm_of(self._spark).org.apache.hadoop.fs.Path(place)
+
     @property
     def _java(self) -> tuple[Java, Java]:
-        jvm = jvm_of(self._spark)
-        folder = jvm.org.apache.hadoop.fs.Path(self.path)
+        folder = self._path(self.path)
         return folder.getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf()), folder
 
 

@@ -143,21 +143,21 @@ def _refuse_unmovable(spark: SparkSession, found: Foreign) -> None:
         )
     if here.path is None:
         return
-    contents = OwnFolder(spark, here.path).contents() if local_path(here.path) is not None else None
-    if contents is not None and (contents.links or contents.tables):
-        inside = [*contents.links, *contents.tables][0]
-        raise TargetError(
-            f"{here.path} can't be moved to {own.path}: {inside} is a symbolic link, or another table. Nothing was written. "
-            f"{_instead(here, own)}"
-        )
+    folder = OwnFolder(spark, here.path)
+    contents = folder.contents() if local_path(here.path) is not None else None
+    inside = [*contents.links, *contents.tables] if contents is not None else []
+    why = f"{inside[0]} is a symbolic link, or another table" if inside else folder.immovable(str(own.path))
+    if why:
+        raise TargetError(f"{here.path} can't be moved to {own.path}: {why}. Nothing was written. {_instead(here, own)}")
 
 
 def _instead(here: Table, own: Table) -> str:
     """What to do about a table that can't be moved."""
-    folder, _, name = str(here.path or here.name).rpartition("/")
-    place = f"set `target: {{path: {folder}}}` and call the view {name!r}, so that it is at the view's place" if here.path else ""
-    copy = f"copy it: CREATE TABLE {own.sql} USING delta AS SELECT * FROM {here.sql}"
-    return f"Either {place}, or {copy}; then adopt it without --table." if place else f"{copy.capitalize()}; then adopt it without --table."
+    copy = f"opy it: CREATE TABLE {own.sql} USING delta AS SELECT * FROM {here.sql}; then adopt it without --table."
+    if here.path is None:
+        return f"C{copy}"
+    folder, _, name = here.path.rpartition("/")
+    return f"Either set `target: {{path: {folder}}}` and call the view {name!r}, so that it is at the view's place, or c{copy}"
 
 
 @contextmanager

@@ -166,7 +166,7 @@ class AdoptRun:
         transaction.newest(app_id(stamp.view))
         wanted = adopted_properties(view, self.definition)
         if replaced.rows is not None and not self._mapped:
-            # in the commit that turns column mapping on, Delta takes no rows with the change feed on, and no new columns; `describe` follows
+            # Delta turns column mapping on in no commit that has rows for the change feed, or new columns; `describe` does it next
             wanted |= {FEED: "false"}
             if self.whole:
                 del wanted[MAPPING]

@@ -68,8 +68,8 @@ def die(*_: object, **__: object) -> None:
 
 
 def test_tables_of_a_job_are_adopted_and_refreshed(tables: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keyed: elsewhere, partitioned, with columns in another order. Grouped: NOT NULL. A multiset: with rows too many (also twice), lacking,
-    of NULL and other keys, repaired; killed after the move, and at the commit."""
+    """Keyed: elsewhere, partitioned, with columns in another order. Grouped: NOT NULL. A multiset: with rows too many (also twice) and
+    lacking, of NULL and other keys, repaired; killed after the move, and at the commit."""
     tables.view("joined", JOIN)
     tables.view("bag", BAG)
     tables.view("grouped", GROUPS)
@@ -93,14 +93,12 @@ def test_tables_of_a_job_are_adopted_and_refreshed(tables: TestLake, monkeypatch
     repaired(tables, monkeypatch, bag, {"t": at["t"]})
     assert tables.open.read("joined").columns == ["id", "k", "v", "w"]
     assert [(p.stamp.mode, dict(p.stamp.snapshot)) for p in tables.open.history("joined")] == [("adopt", at)]
-    assert tables.open.plan().changes == ()
     for change in MORE:
         tables.sql(change)
         for view in tables.views:
             assert tables.refresh(view).mode in ("incremental", "none"), (view, change)
             assert multiset(tables.open.read(view)) == tables.truth(view), (view, change)
-    assert tables.open.verify("joined").exact
-    tables.view("joined", "SELECT id, k AS key, v FROM t LEFT JOIN (SELECT id AS uid FROM u) ON k = uid")
+    tables.view("joined", "SELECT t.id, t.k AS key, t.v, u.w FROM t LEFT JOIN u ON t.k = u.id")
     (renamed,) = tables.open.apply(["joined"])  # a column by which the table is partitioned
     assert renamed.mode == "edit"
     assert multiset(tables.open.read("joined")) == tables.truth("joined")
@@ -108,11 +106,9 @@ def test_tables_of_a_job_are_adopted_and_refreshed(tables: TestLake, monkeypatch
 
 def repaired(tables: TestLake, monkeypatch: pytest.MonkeyPatch, bag: str, at: dict[str, int]) -> None:
     """The adoption of a table that differs, killed at each step."""
-    differs = tables.open.adopt("bag", bag, at, dry_run=True)
-    assert (differs.state, differs.apart.surplus, differs.apart.by_key) == ("differs", 4, None)
-    assert differs.apart.missing == 1
-    with pytest.raises(RowsDifferError, match="it lacks 1 rows of the query, and 4 of its 25 rows are not among the query's. Such as"):
+    with pytest.raises(RowsDifferError, match="it lacks 1 rows of the query, and 4 of its 23 rows are not among the query's") as differs:
         tables.open.adopt("bag", bag, at)
+    assert (differs.value.found.state, differs.value.found.apart.by_key) == ("differs", None)
     assert Path(bag).exists()
     with monkeypatch.context() as patch:
         patch.setattr(adopted.AdoptRun, "run", die)
@@ -211,7 +207,6 @@ def test_another_writer_is_a_conflict_and_the_table_stays_where_it_was(tables: T
     monkeypatch.undo()
     assert not Path(tables.path("views/keyed")).exists()
     assert tables.spark.read.format("delta").load(place).count() == 18
-    assert tables.open.adopt("keyed", place, at, repair=True, may=lambda _: False).state == "declined"
     tables.view("keyed", "SELECT id, k FROM t", key=["k"])
     with pytest.raises(KeyViolationError, match="more than one row for"):
         tables.open.adopt("keyed", place, at, repair=True)
@@ -222,15 +217,10 @@ def test_what_can_not_be_adopted_is_refused_before_anything_is_written(tables: T
     tables.view("v", "SELECT id, k FROM t")
     tables.view("built", "SELECT id FROM t")
     tables.refresh("built")
-    table, of_view = tables.spark.sql, tables.path("nightly/v")
-    good = nightly(tables, "v", "SELECT id, k FROM t")
-    wrong = nightly(tables, "wrong", "SELECT id, CAST(k AS BIGINT) AS k, 1 AS more FROM t")
-    checked = nightly(tables, "checked", "SELECT id, k FROM t")
-    table(f"ALTER TABLE delta.`{checked}` ADD CONSTRAINT positive CHECK (id >= 0)")
-    only = nightly(tables, "only", "SELECT id, k FROM t", how="TBLPROPERTIES (delta.appendOnly = true)")
-    clone, made = tables.path("nightly/clone"), tables.path("nightly/made")
-    table(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{good}`")
-    table(f"CREATE TABLE delta.`{made}` (id BIGINT, k INT GENERATED ALWAYS AS (CAST(id AS INT))) USING delta")
+    tables.view("w", "SELECT id, CAST(k AS BIGINT) AS k, 1 AS more FROM t")
+    good, clone, made = nightly(tables, "v", "SELECT id, k FROM t"), tables.path("nightly/clone"), tables.path("nightly/made")
+    tables.spark.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{good}`")
+    tables.spark.sql(f"CREATE TABLE delta.`{made}` (id BIGINT, k INT GENERATED ALWAYS AS (CAST(id AS INT))) USING delta")
     at: Any = {"t": 0}
     lake = tables.open
     refusals: list[tuple[Callable[[], object], type[LakeError], str]] = [
@@ -243,9 +233,7 @@ def test_what_can_not_be_adopted_is_refused_before_anything_is_written(tables: T
         (lambda: lake.adopt("v", good, {"t": 7}), LakeError, "t has no version 7: its newest is 0"),
         (lambda: lake.adopt("v", None, at), TargetError, "There is no Delta table at .*views/v.*lakejoin adopt v --table PATH"),
         (lambda: lake.adopt("v", "nightly/none", at), TargetError, "There is no Delta table at .*nightly/none"),
-        (lambda: lake.adopt("v", wrong, at), TargetError, "It has besides: more int.*of another type: k .bigint, the query gives int"),
-        (lambda: lake.adopt("v", checked, at), TargetError, "CHECK constraint 'positive'.*DROP CONSTRAINT positive"),
-        (lambda: lake.adopt("v", only, at), TargetError, "append-only.*UNSET TBLPROPERTIES"),
+        (lambda: lake.adopt("w", good, at), TargetError, "It lacks: more int.*of another type: k .int, the query gives bigint"),
         (lambda: lake.adopt("v", clone, at), TargetError, "shallow clone"),
         (lambda: lake.adopt("v", made, at), TargetError, "k is a generated column"),
         (lambda: lake.adopt("v", "t", at), TargetError, "is t, a table that view 'v' reads"),
@@ -268,4 +256,4 @@ def test_what_can_not_be_adopted_is_refused_before_anything_is_written(tables: T
     with pytest.raises(ExpiredError, match=r"The sources of view 'v' can no longer be read at t@0 .*Give newer versions"):
         lake.adopt("v", good, at)
     assert not Path(tables.path("views/v")).exists()
-    assert tables.spark.read.format("delta").load(of_view).count() == 16
+    assert tables.spark.read.format("delta").load(good).count() == 16
