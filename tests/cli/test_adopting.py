@@ -47,7 +47,8 @@ def test_a_table_is_compared_and_adopted_after_a_question(run: Any, lake: TestLa
     assert "it lacks 1 rows of the query, and 0 of its 3 rows are not among the query's" in differs.stderr
     monkeypatch.setattr(adopting, "has_terminal", lambda: True)
     asked = run("v", "--table", "jobs/v", "--at", "a=1", "--repair", answer="n\n")
-    assert (asked.exit_code, asked.stdout) == (1, "Nothing was written.\n")
+    assert asked.exit_code == 1
+    assert asked.stdout.endswith("Nothing was written.\n")
     assert "1 rows are inserted and 0 deleted, so that it has the rows of the query" in asked.stderr
     assert "Make it the table of view v?" in asked.stderr
     assert not Path(lake.path("views/v")).exists()
