@@ -36,11 +36,11 @@ def moved(lake: TestLake) -> None:
 
 
 MORE = (
-    ("INSERT INTO {t} VALUES (4, 1, 9.0, 'x1', NULL), (5, NULL, -0.0, NULL, 2), (100, NULL, 0.0, 'x1', 2), (101, 1, 9.0, 'x1', NULL)",),
-    ("DELETE FROM {t} WHERE k = 1 OR id IN (5, 8)",),
-    ("UPDATE {u} SET w = w + 1, id = 3 - id WHERE id > 0", "UPDATE {t} SET k = 2 - k, x = NULL WHERE id IN (2, 10, 11, 100)"),
+    "INSERT INTO {t} VALUES (4, 1, 9.0, 'x1', NULL), (5, NULL, -0.0, NULL, 2), (100, NULL, 0.0, 'x1', 2), (101, 1, 9.0, 'x1', NULL)",
+    "DELETE FROM {t} WHERE k = 1 OR id IN (5, 8)",
+    "UPDATE {u} SET w = w + 1, id = 3 - id WHERE id > 0",
 )
-"""Rows come back, and come with NULLs and as duplicates; go again; move, and are joined to others."""
+"""Rows come back, and come with NULLs and as duplicates; go again; are joined to others."""
 
 
 def nightly(lake: TestLake, name: str, query: str, into: str = "", how: str = "", at: Mapping[str, int] | None = None) -> str:
@@ -69,7 +69,7 @@ def die(*_: object, **__: object) -> None:
 
 def test_tables_of_a_job_are_adopted_and_refreshed(tables: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keyed: elsewhere, partitioned, with columns in another order. Grouped: NOT NULL. A multiset: with rows too many (also twice) and
-    lacking, of NULL and other keys, repaired; killed after the move, at the commit."""
+    lacking, of NULL and other keys, repaired; killed after the move, and at the commit."""
     tables.view("joined", JOIN)
     tables.view("bag", BAG)
     tables.view("grouped", GROUPS)
@@ -94,9 +94,9 @@ def test_tables_of_a_job_are_adopted_and_refreshed(tables: TestLake, monkeypatch
     assert tables.open.read("joined").columns == ["id", "k", "v", "w"]
     assert [(p.stamp.mode, dict(p.stamp.snapshot)) for p in tables.open.history("joined")] == [("adopt", at)]
     for change in MORE:
-        tables.sql(*change)
-        for view in ("joined", "bag", *(["grouped"] if change is MORE[-1] else [])):
-            assert tables.refresh(view).mode == "incremental", (view, change)
+        tables.sql(change)
+        for view in tables.views:
+            assert tables.refresh(view).mode in ("incremental", "none"), (view, change)
             assert multiset(tables.open.read(view)) == tables.truth(view), (view, change)
     tables.view("joined", "SELECT t.id, t.k AS key, t.v, u.w FROM t LEFT JOIN u ON t.k = u.id")
     (renamed,) = tables.open.apply(["joined"])  # a column by which the table is partitioned
@@ -105,18 +105,22 @@ def test_tables_of_a_job_are_adopted_and_refreshed(tables: TestLake, monkeypatch
 
 
 def repaired(tables: TestLake, monkeypatch: pytest.MonkeyPatch, bag: str, at: dict[str, int]) -> None:
-    """The adoption of a table that differs, killed between the move and the commit."""
+    """The adoption of a table that differs, killed at each step."""
     with pytest.raises(RowsDifferError, match="it lacks 1 rows of the query, and 4 of its 23 rows are not among the query's") as differs:
         tables.open.adopt("bag", bag, at)
     assert (differs.value.found.state, differs.value.found.apart.by_key) == ("differs", None)
     assert Path(bag).exists()
     with monkeypatch.context() as patch:
-        patch.setattr(adopted.Transaction, "commit", die)
+        patch.setattr(adopted.AdoptRun, "run", die)
         with pytest.raises(KilledError):
             tables.open.adopt("bag", bag, at, repair=True)
     assert not Path(bag).exists()
     with pytest.raises(TargetError, match=r"Lakejoin did not make for view 'bag'.*lakejoin adopt bag"):
         tables.refresh("bag")
+    with monkeypatch.context() as patch:
+        patch.setattr(adopted.Transaction, "commit", die)
+        with pytest.raises(KilledError):
+            tables.open.adopt("bag", bag, at, repair=True)
     again = tables.open.adopt("bag", bag, at, repair=True)  # it is found at the view's place
     assert (again.state, again.moves, again.rows_deleted, again.rows_inserted) == ("adopted", False, 4, 1)
     properties = {row[0]: row[1] for row in tables.spark.sql(f"SHOW TBLPROPERTIES {tables.of_view('bag')}").collect()}
@@ -161,7 +165,7 @@ def test_rows_are_written_again_for_hidden_columns_and_shown_by_key(tables: Test
 def test_the_snapshot_is_found_by_the_times_of_commits(tables: TestLake) -> None:
     """A job that read t@1 commits after t@2; then come t@3 and u@1."""
     tables.view("joined", JOIN)
-    tables.view("rows", "SELECT id FROM t")
+    tables.view("rows", "SELECT count(*) AS c FROM t")
     row = "INSERT INTO {{t}} VALUES ({}, 1, 1.0, 'x1', NULL)"
     tables.sql(row.format(201), row.format(202))
     place = nightly(tables, "joined", JOIN, at={"t": 1})
@@ -173,8 +177,10 @@ def test_the_snapshot_is_found_by_the_times_of_commits(tables: TestLake) -> None
     assert found.tried[0].found == "the query gives 19 rows, the table has 17"
     assert said[0] == "trying snapshot 1 of at most 20: t@3, u@1"
     with pytest.raises(RowsDifferError, match="at any of the 4 snapshots that were tried") as none:
-        tables.open.adopt("rows", nightly(tables, "rows", "SELECT id FROM t WHERE id > 9"), verify_first=True)
+        tables.open.adopt("rows", nightly(tables, "rows", "SELECT CAST(999 AS BIGINT) AS c"), verify_first=True)
     assert [dict(tried.snapshot) for tried in none.value.found] == [{"t": n} for n in (3, 2, 1, 0)]
+    fixed = tables.open.adopt("joined", place, {"u": 0, "t": 1}, verify_first=True, dry_run=True)
+    assert (fixed.state, len(fixed.tried)) == ("equal", 1)
 
 
 def test_another_writer_is_a_conflict_and_the_table_stays_where_it_was(tables: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
