@@ -230,6 +230,8 @@ class Lakehouse(OpenViews):
         then.
         """
         self._refuse_eventual("adopt")
+        if self.config.production is not None:
+            raise ConfigError("`adopt` writes into a table of somebody else, which no development environment does. Use it in production.")
         gate = self._gate(view, accept)
         return adopting.adopt(self, adopting.Request(view, table, at, repair, verify_first, dry_run, gate, on_progress, may))
 
