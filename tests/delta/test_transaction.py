@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from lake.delta import transaction as transactions
+from lake.delta import listing
 from lake.delta.tables import Table
 from lake.delta.transaction import FILE, POSITION, Transaction, with_positions
 from tests.lakes import TestLake, multiset
@@ -19,7 +19,7 @@ STEPS = ("id % 10 = 3", "id BETWEEN 200 AND 299", "id % 10 IN (3, 4) OR id = 250
 
 @pytest.mark.parametrize(("mapping", "most_names"), [("none", 1000), ("name", 1000), ("none", 1)])
 def test_rows_go_by_position_as_delta_deletes_them(lake: TestLake, monkeypatch: pytest.MonkeyPatch, mapping: str, most_names: int) -> None:
-    monkeypatch.setattr(transactions, "MOST_NAMES", most_names)
+    monkeypatch.setattr(listing, "MOST_NAMES", most_names)
     options = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": mapping}
     for name in ("own", "deltas"):
         rows = lake.spark.range(0, 300, 1, 3).selectExpr("id", "id % 7 AS v")
