@@ -369,7 +369,7 @@ def status(
             raise typer.Exit(1)
 
 
-@app.command("status", epilog="Examples: lakejoin status | lakejoin status q20 --json | lakejoin status --watch 5")
+@app.command("status", help=status.__doc__, epilog="Examples: lakejoin status | lakejoin status q20 --json | lakejoin status --watch 5")
 def watched_status(
     context: typer.Context,
     view: OptionalView = None,
@@ -377,10 +377,7 @@ def watched_status(
     watch: Annotated[float | None, typer.Option("--watch", "-w", min=1, help="Look again every so many seconds, until Ctrl-C.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the state of each view, worst first, with what is wrong and what to run.
-
-    Exit code 1: a view needs somebody (failed, refused, expired, wrong or stopped).
-    """
+    """`status`, which a server can carry out, once or again and again."""
     options = {"view": view, "verbose": verbose, "as_json": as_json}
     if watch is None or taking.get() is not None:  # a server looks once
         status(context, **options)

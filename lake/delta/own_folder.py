@@ -18,6 +18,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lake.delta.sidecar import Folder
+from lake.delta.tables import Table
+from lake.spark.failures import SPARK_ERRORS
 from lake.spark.jvm.gateway import Java, jvm_of
 
 LOG = "_delta_log"
@@ -42,6 +44,18 @@ def local_path(path: str) -> Path | None:
     """A folder of this machine as Hadoop writes its path, None for one elsewhere."""
     found = _LOCAL.fullmatch(path)
     return Path(found[1]) if found else None
+
+
+MOVE_ERRORS = (*SPARK_ERRORS, OSError, ValueError)
+"""What `move_table` raises."""
+
+
+def move_table(spark: SparkSession, here: Table, there: Table) -> None:
+    """Move a table in one step: its folder, or its name in a catalog. Raises MOVE_ERRORS; it is then where it was."""
+    if here.path is not None and there.path is not None:
+        OwnFolder(spark, here.path).move(there.path)
+    else:
+        spark.sql(f"ALTER TABLE {here.sql} RENAME TO {there.sql}")
 
 
 class OwnFolder:

@@ -23,7 +23,6 @@ from lake.errors import ExpiredError
 from lake.spark import zset
 from lake.spark.failures import CALL_ERRORS
 from lake.spark.key_ranges import Ranges
-from lake.spark.zset import is_bitwise
 
 _ONE_TASK = 4 << 20
 """Changes of at most this many bytes are read and consolidated in one task, without a shuffle."""
@@ -63,11 +62,12 @@ class PinnedSources:
         pinned = self.pins[source]
         if self.since is None or self.since[source] == pinned.version.number:
             return None
-        held = self._held(source, _numbered(columns))
+        numbered = _numbered(columns)
+        held = self._held(source, numbered)
         if held is not None:
             return held
         try:
-            changes = self._changes(source, self.since[source], _numbered(columns))
+            changes = self._changes(source, self.since[source], numbered)
             if self.unconsolidated(source):
                 return changes
             one = self.changed_bytes(source) <= _ONE_TASK
@@ -115,7 +115,7 @@ class PinnedSources:
         if found.redefined or not is_small(pinned, found):
             return None
         changes = rows_held(pinned, found, columns, cost.MOST_LOCAL)
-        if changes is None or all(is_bitwise(f.dataType) for f in changes.schema.fields):
+        if changes is None or all(zset.is_bitwise(f.dataType) for f in changes.schema.fields):
             return changes  # rows that are equal bit by bit are one already
         return zset.consolidate(changes)
 

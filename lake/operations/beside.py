@@ -7,16 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lake.core.planned import PlannedView
-from lake.core.snapshots import Snapshot
 from lake.errors import TargetError
 from lake.operations.development import SHARED
 from lake.refresh.cloned import clone
 from lake.refresh.decide import Decision
-from lake.views.inputs import Inputs
+from lake.views.inputs import NO_INPUTS
 from lake.views.registry import OpenViews
 from lake.views.table import published
 
-_NOTHING = Inputs({}, {}, frozenset(), Snapshot({}))
 _ON_A_CLONE = "on a shallow clone of production's table, whose files it shares until that one is vacuumed"
 
 
@@ -59,6 +57,6 @@ def cloned(views: OpenViews, view: str) -> bool:
         place, theirs = views.view_table(view), views.built(state.spark, view)
         definition = views.prepare(view, state)[0]
         with suppress(TargetError):
-            clone(Decision(views.path.owning(view), state.spark, definition, _NOTHING, rebuild=False), place, theirs)
+            clone(Decision(views.path.owning(view), state.spark, definition, NO_INPUTS, rebuild=False), place, theirs)
             return True
     return False

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from lake.config.models import Config
-from lake.delta.own_folder import OwnFolder, local_path
+from lake.delta.own_folder import MOVE_ERRORS, OwnFolder, local_path, move_table
 from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, reason
 from lake.delta.two_writers import location
 from lake.errors import ConcurrencyError, LakeError, TargetError
 from lake.operations.kept import resolved
-from lake.spark.failures import SPARK_ERRORS
 from lake.views.inputs import table_of
 from lake.views.registry import OpenViews
 from lake.views.table import DROPPING, open_log, published
@@ -197,11 +196,8 @@ def _same(found: Foreign, now: Pinned) -> Pinned:
 
 def _move(spark: SparkSession, here: Table, there: Table) -> None:
     try:
-        if here.path is not None and there.path is not None:
-            OwnFolder(spark, here.path).move(there.path)
-        else:
-            spark.sql(f"ALTER TABLE {here.sql} RENAME TO {there.sql}")
-    except (*SPARK_ERRORS, OSError, ValueError) as error:
+        move_table(spark, here, there)
+    except MOVE_ERRORS as error:
         raise TargetError(
             f"{place_of(here)} can't be moved to {place_of(there)}: {reason(error)}. It is as it was. {_instead(here, there)}"
         ) from error

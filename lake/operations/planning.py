@@ -32,7 +32,7 @@ from lake.spark.failures import SPARK_ERRORS, as_lake_error, safely
 from lake.spark.session_digest import digest
 from lake.views.definition import Definition, define_each, define_part
 from lake.views.edit import Edit, edit_of
-from lake.views.inputs import Inputs
+from lake.views.inputs import NO_INPUTS, Inputs
 from lake.views.query import named
 from lake.views.recorded import Recorded, digest_of, recorded
 from lake.views.registry import OpenView, OpenViews
@@ -40,7 +40,6 @@ from lake.views.renamed import earlier_table
 from lake.views.table import Published, published, schema
 
 X = TypeVar("X")
-_NOTHING = Inputs({}, {}, frozenset(), Snapshot({}))
 _EDITS_OF_ROWS = ("metadata", "delete", "rewrite", "difference")
 
 
@@ -324,7 +323,7 @@ def _edited(views: OpenViews, change: _Change) -> RefreshResult:
     assert change.edit is not None
     view = change.planned.view
     with views.opened(view) as state:
-        decision = Decision(views.path, state.spark, change.definition, _NOTHING, rebuild=False)
+        decision = Decision(views.path, state.spark, change.definition, NO_INPUTS, rebuild=False)
         sources = None
         if change.edit.kind == "difference" and (current := published(state.spark, views.view_table(view))) and current.stamp:
             pins = views.pins_of(state.spark, current.stamp)

@@ -30,11 +30,9 @@ from lake.refresh.decide import Decision
 from lake.refresh.promoted import Promotion
 from lake.refresh.publish import ATTEMPTS, LostRaceError
 from lake.views.definition import Definition
-from lake.views.inputs import Inputs
+from lake.views.inputs import NO_INPUTS
 from lake.views.registry import OpenViews
 from lake.views.table import Published, published
-
-_NOTHING = Inputs({}, {}, frozenset(), Snapshot({}))
 
 
 class Refused(NamedTuple):
@@ -168,7 +166,7 @@ class Promoting:
                 raise LostRaceError(
                     f"View {view!r}: its definition in production changed meanwhile. Nothing was written. Promote it again."
                 )
-            decision = Decision(self.production.path, state.spark, definition, _NOTHING, rebuild=False)
+            decision = Decision(self.production.path, state.spark, definition, NO_INPUTS, rebuild=False)
             rows = self.views.view_table(view).head(state.spark)
             if rows.version != own.pinned.version:
                 raise LostRaceError(f"View {view!r}: the environment refreshed it meanwhile. Nothing was written. Promote it again.")

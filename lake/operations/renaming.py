@@ -8,14 +8,13 @@ from lake.config.models import Config
 from lake.core.plan import RefreshPlan
 from lake.core.results import RefreshResult
 from lake.delta import two_writers
-from lake.delta.own_folder import OwnFolder
+from lake.delta.own_folder import MOVE_ERRORS, move_table
 from lake.delta.statistics import STATISTICS_COLUMNS
 from lake.delta.tables import Table, reason
 from lake.delta.transaction import Transaction
 from lake.errors import TargetError
 from lake.refresh.edited import NO_ROWS, stamp_of_edit
 from lake.refresh.outcome import result_of
-from lake.spark.failures import SPARK_ERRORS
 from lake.views.inputs import table_of
 from lake.views.table import app_id, published
 
@@ -44,11 +43,8 @@ def taken_over(spark: SparkSession, config: Config, view: str, earlier: Table) -
 
 def _move(spark: SparkSession, earlier: Table, own: Table) -> None:
     try:
-        if earlier.path is not None and own.path is not None:
-            OwnFolder(spark, earlier.path).move(own.path)
-        else:
-            spark.sql(f"ALTER TABLE {earlier.sql} RENAME TO {own.sql}")
-    except (*SPARK_ERRORS, OSError, ValueError) as error:
+        move_table(spark, earlier, own)
+    except MOVE_ERRORS as error:
         raise TargetError(
             f"The table of view {earlier.label!r} can't be moved from {earlier.path or earlier.name} to {own.path or own.name}: "
             f"{reason(error)}. It is as it was. Move it yourself while nothing refreshes it, or remove `renamed_from` to build a new table."

@@ -22,7 +22,7 @@ from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath
 from lake.views.renamed import refuse_renamed
 from lake.views.shared import refuse_place_of_production
-from lake.views.table import Published, open_log, published, refuse_ambiguous
+from lake.views.table import Published, create, open_log, published, refuse_ambiguous
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,13 @@ class Decision:
     def published(self) -> Published | None:
         """The newest state of the view's table, None where there is none. Raises TargetError, unless a rebuild can mend it."""
         return published(self.spark, self.table) if not self.rebuild else self._published_or_foreign()
+
+    def created(self) -> Published:
+        """The view's table, which is made, unless another refresh has made it meanwhile."""
+        create(self.spark, self.table, self.view, self.definition)
+        current = published(self.spark, self.table)
+        assert current is not None
+        return current
 
     def plan(self, current: Published | None) -> RefreshPlan:
         definition, until = self.definition, snapshot_of(self.inputs.pins)

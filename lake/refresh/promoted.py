@@ -3,7 +3,6 @@ that they were made of, in one commit."""
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from dataclasses import dataclass, replace
@@ -12,7 +11,6 @@ from lake.core.plan import RefreshPlan
 from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
-from lake.delta.kept import FEED
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
 from lake.errors import InternalError
@@ -22,7 +20,7 @@ from lake.refresh.decide import Decision
 from lake.refresh.outcome import result_of
 from lake.refresh.publish import LostRaceError, Target
 from lake.relations.reading import Reading
-from lake.views.table import KEY, Published, clustered_by, create, published, set_properties
+from lake.views.table import Published
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,18 @@ class Promotion:
     def run(self) -> RefreshResult:
         """Publish the rows. Raises LostRaceError where production's table is another one meanwhile; nothing is then written."""
         self.decision.refuse_unwanted()
-        current = self.current or self._created()
+        current = self.current
+        if current is None:
+            current = self.decision.created()
+            if current.stamp is not None:
+                raise LostRaceError(f"View {self.decision.definition.view!r} was built meanwhile. Nothing was written. Promote it again.")
         definition, view = self.decision.definition, self.decision.view
         target = Target(self.decision.spark, self.decision.table, current.pinned.log, definition, view)
         since = current.stamp.snapshot if current.stamp is not None else None
         decided = RefreshPlan(definition.view, "copy", since, self.snapshot, self.reason)
         with Reading(definition.catalyst, PinnedSources({}, {}, None)) as reading:
             computation = Computation(target, current.pinned, self._stamp(current), reading, self.gate)
-            if since is None or self._other_shape(current.pinned):
+            if since is None or publish.other_shape(definition, current.pinned):
                 return self._written(computation, decided)
             try:
                 edits = computation.of_other_rows(self.rows)
@@ -56,21 +58,6 @@ class Promotion:
             except InternalError:  # the stored rows do not have the key of the new ones
                 return self._written(computation, decided)
             return result_of(decided, edits=edits, reading=reading)
-
-    def _other_shape(self, stored: Pinned) -> bool:
-        """Whether the stored rows can't be compared with the new ones: they have other columns, or another key was declared."""
-        definition = self.decision.definition
-        key = json.dumps(list(definition.key_names))
-        return not publish.same_schema(definition, stored.schema) or (definition.key_given and stored.properties.get(KEY) != key)
-
-    def _created(self) -> Published:
-        decision = self.decision
-        create(decision.spark, decision.table, decision.view, decision.definition)
-        current = published(decision.spark, decision.table)
-        assert current is not None
-        if current.stamp is not None:
-            raise LostRaceError(f"View {decision.definition.view!r} was built meanwhile. Nothing was written. Promote it again.")
-        return current
 
     def _stamp(self, current: Published) -> Stamp:
         return replace(
@@ -87,13 +74,6 @@ class Promotion:
 
     def _written(self, computation: Computation, decided: RefreshPlan) -> RefreshResult:
         """Write all rows, instead of those that there are."""
-        target, replaces = computation.target, decided.since is not None
-        deleted = computation.pinned.rows().count() if replaces else 0
-        rows = computation.checked(self.rows.rows(), persist=False, doubled=False)
-        if replaces:
-            # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
-            set_properties(target.spark, target.table, {FEED: "false"})
-        by = clustered_by(target.view, target.definition)
-        inserted = publish.publish_rows(target, computation.stamp, rows, by, replace=replaces)
-        target.describe(target.log.head())
+        rows, replaces = computation.checked(self.rows.rows(), persist=False, doubled=False), decided.since is not None
+        inserted, deleted = publish.publish_all(computation.target, computation.stamp, rows, replace=replaces, redefined=replaces)
         return result_of(decided, inserted, deleted)

@@ -6,6 +6,7 @@ Of two concurrent refreshes, one has a number that the table has already seen, o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from lake.config.models import ViewConfig
 from lake.core.phases import phase
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
+from lake.delta.kept import FEED
 from lake.delta.listing import CHAR_TYPE
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
@@ -30,7 +32,7 @@ from lake.spark.key_ranges import Ranges
 from lake.spark.session import settings
 from lake.spark.types import allows_null, is_nested
 from lake.views.definition import Definition
-from lake.views.table import app_id, describe, refuse_dropping, schema
+from lake.views.table import KEY, app_id, clustered_by, describe, refuse_dropping, schema, set_properties
 
 ATTEMPTS = 3
 _CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentModification", "ConcurrentTransaction", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
@@ -145,6 +147,31 @@ def publish_rows(target: Target, stamp: Stamp, rows: DataFrame, by: Sequence[str
 
     attempted(target, stamp, act)
     return int(seen.get["rows"])
+
+
+def publish_all(target: Target, stamp: Stamp, rows: DataFrame, replace: bool, redefined: bool = False) -> tuple[int, int]:
+    """Write all rows of a view and the stamp in one commit (`replace`: instead of the stored rows), and describe the table.
+
+    `redefined`: the columns may be others. Returns how many rows were inserted, and how many deleted. Raises as `publish` does.
+    """
+    deleted = 0
+    if replace:
+        stored = target.log.head()  # counted by its statistics, since the rows may no longer be readable
+        deleted = stored.rows().count() if stored.count is None else stored.count
+    if redefined:
+        # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
+        set_properties(target.spark, target.table, {FEED: "false"})
+    inserted = publish_rows(target, stamp, rows, clustered_by(target.view, target.definition), replace)
+    target.describe(target.log.head())
+    return inserted, deleted
+
+
+def other_shape(definition: Definition, stored: Pinned) -> str:
+    """Why the stored rows can't be compared with the view's, empty where they can: other columns, or a key that they may not have."""
+    if not same_schema(definition, stored.schema):
+        return "the view's columns changed"
+    key = json.dumps(list(definition.key_names))
+    return "the view's declared key changed" if definition.key_given and stored.properties.get(KEY) != key else ""
 
 
 def same_schema(definition: Definition, columns: StructType) -> bool:

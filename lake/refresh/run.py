@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
 from lake.delta.identity import marked
-from lake.delta.kept import FEED
 from lake.delta.pinned import Pinned
 from lake.delta.retention import is_of_a_file_gone
 from lake.delta.sources import PinnedSources
@@ -36,7 +34,7 @@ from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import few_changes
 from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath
-from lake.views.table import KEY, Published, clustered_by, create, published, set_properties
+from lake.views.table import Published, clustered_by, published
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Refresh:
         if current is not None and decided.mode == "incremental":
             decision.refuse_other_columns(current)
         if current is None:
-            current = self._created()
+            current = decision.created()
             if current.stamp is not None:
                 raise LostRaceError(f"View {self.definition.view!r}: another refresh made the table and built it. Nothing was written.")
         if self.instead is not None:
@@ -84,13 +82,6 @@ class Refresh:
     @property
     def _reads_eventual(self) -> bool:
         return any(table.eventual for table in self.inputs.tables.values())
-
-    def _created(self) -> Published:
-        decision = self._decision
-        create(self.spark, decision.table, decision.view, self.definition)
-        current = published(self.spark, decision.table)
-        assert current is not None
-        return current
 
     def _target(self, current: Published) -> Target:
         return Target(self.spark, self._decision.table, current.pinned.log, self.definition, self._decision.view)
@@ -123,7 +114,7 @@ class Refresh:
         with Reading(self.definition.catalyst, sources) as reading:
             self._refuse_broken_keys(reading)
             computation = self._computation(current, decided, reading)
-            other = self._other_shape(current)
+            other = publish.other_shape(self.definition, current.pinned)
             if other or decided.mode == "build":
                 return self._written(computation, decided, other)
             try:
@@ -136,13 +127,6 @@ class Refresh:
                 if not (self._decision.rebuild and is_of_a_file_gone(error)):
                     raise
                 return self._written(computation, decided, "the stored rows could no longer be read")
-
-    def _other_shape(self, current: Published) -> str:
-        """Why the stored rows can't be compared with the query's, empty where they can: other columns, or a key that they may not have."""
-        if not publish.same_schema(self.definition, current.pinned.schema):
-            return "the view's columns changed"
-        key = json.dumps(list(self.definition.key_names))
-        return "the view's declared key changed" if self.definition.key_given and current.pinned.properties.get(KEY) != key else ""
 
     def _sources(self, since: Snapshot | None) -> PinnedSources:
         return PinnedSources(self.inputs.tables, self.inputs.pins, since)
@@ -177,11 +161,8 @@ class Refresh:
 
     def _replaced(self, computation: Computation, decided: RefreshPlan) -> RefreshResult:
         """Publish all rows of the recomputed query instead of the stored rows (`on_recompute`), with the table's columns as they are."""
-        target, pinned = computation.target, computation.pinned
-        rows, deleted = self._all_rows(computation, persist=False), pinned.count
-        deleted = pinned.rows().count() if deleted is None else deleted
-        inserted = publish.publish_rows(target, computation.stamp, rows, clustered_by(target.view, self.definition), replace=True)
-        target.describe(target.log.head())
+        rows = self._all_rows(computation, persist=False)
+        inserted, deleted = publish.publish_all(computation.target, computation.stamp, rows, replace=True)
         result = result_of(decided, inserted, deleted, reading=computation.reading)
         return replace(result, reason=f"{result.reason}; all rows were written (on_recompute)")
 
@@ -193,14 +174,9 @@ class Refresh:
 
     def _written(self, computation: Computation, decided: RefreshPlan, why: str) -> RefreshResult:
         """Write all rows, instead of the table's. `why`: that is done although the table has rows; empty for a new table."""
-        target, definition, replaces = computation.target, self.definition, bool(why)
+        replaces = bool(why)
         rows = self._all_rows(computation, persist=replaces)
-        deleted = _count(target.log.head()) if replaces else 0
-        if replaces:
-            # Delta refuses to drop a column and to write rows in one commit while the feed is on; a reader of it then takes the data files
-            set_properties(self.spark, target.table, {FEED: "false"})
-        inserted = publish.publish_rows(target, computation.stamp, rows, clustered_by(target.view, definition), replace=replaces)
-        target.describe(target.log.head())
+        inserted, deleted = publish.publish_all(computation.target, computation.stamp, rows, replace=replaces, redefined=replaces)
         result = result_of(decided, inserted, deleted)
         if not replaces or decided.mode == "build":
             return result
@@ -216,7 +192,7 @@ class Refresh:
                 f'Run "lakejoin refresh {definition.view}" first.'
             )
         check_fingerprint(definition.view, strong.stamp.fingerprint, definition.fingerprint)
-        current = current or self._created()
+        current = current or self._decision.created()
         target = self._target(current)
         number, base = current.next_number, current.pinned.version.number
         stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy")
@@ -257,8 +233,3 @@ class Refresh:
             if isinstance(error, KeyViolationError | InternalError) or "LAKEJOIN_INTERNAL" in str(error):
                 self._refuse_broken_keys(reading)
             raise
-
-
-def _count(pinned: Pinned) -> int:
-    """How many rows a table has: by its statistics, since the rows may no longer be readable."""
-    return pinned.rows().count() if pinned.count is None else pinned.count

@@ -61,6 +61,10 @@ class Inputs:
         return Snapshot({**self.bases.versions, **direct}) if len(direct) < len(self.pins) else None
 
 
+NO_INPUTS = Inputs({}, {}, frozenset(), Snapshot({}))
+"""Of what is done with rows that are there, without reading a source."""
+
+
 def table_of(config: Config, name: str, kind: PathKind = "strong") -> Table:
     """Where a table is, or a view's table on one of its paths. Raises DefinitionError for a name that is neither."""
     if name in config.views:

@@ -409,7 +409,7 @@ def test_columns_may_have_any_name(lake: TestLake) -> None:
 
 @pytest.mark.parametrize("key", [["id"], None], ids=["keyed", "multiset"])
 def test_two_first_builds_at_once_publish_once(lake: TestLake, monkeypatch: pytest.MonkeyPatch, key: list[str] | None) -> None:
-    import lake.refresh.run as refreshing
+    import lake.refresh.decide as refreshing
 
     lake.table("a", A, key=key)
     lake.view("v", "SELECT id, s FROM a")

@@ -22,6 +22,7 @@ import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.SnapshotDescriptor;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.actions.Action$;
+import org.apache.spark.sql.delta.actions.DeletionVectorDescriptor;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -94,7 +95,7 @@ public final class Files {
     Iterator files = snapshot.allFiles().toLocalIterator();
     while (files.hasNext()) {
       AddFile file = (AddFile) files.next();
-      if (names.contains(file.path().substring(file.path().lastIndexOf('/') + 1))) found.add(file);
+      if (names.contains(name(file.path()))) found.add(file);
     }
     return found;
   }
@@ -125,15 +126,22 @@ public final class Files {
   }
 
   private static AddFile withoutChange(AddFile file) {
-    return file.copy(file.path(), file.partitionValues(), file.size(), file.modificationTime(), false, file.stats(), file.tags(),
-        file.deletionVector(), file.baseRowId(), file.defaultRowCommitVersion(), file.clusteringProvider(), file.backReference(),
-        file.amtPassthrough());
+    return copy(file, false, file.deletionVector());
   }
 
   /** A file with all its rows, those that were deleted as well. */
   static AddFile whole(AddFile file) {
-    return file.copy(file.path(), file.partitionValues(), file.size(), file.modificationTime(), file.dataChange(), file.stats(), file.tags(),
-        null, file.baseRowId(), file.defaultRowCommitVersion(), file.clusteringProvider(), file.backReference(), file.amtPassthrough());
+    return copy(file, file.dataChange(), null);
+  }
+
+  private static AddFile copy(AddFile file, boolean dataChange, DeletionVectorDescriptor vector) {
+    return file.copy(file.path(), file.partitionValues(), file.size(), file.modificationTime(), dataChange, file.stats(), file.tags(), vector,
+        file.baseRowId(), file.defaultRowCommitVersion(), file.clusteringProvider(), file.backReference(), file.amtPassthrough());
+  }
+
+  /** A file's name, unique in its table, at the end of its path. */
+  static String name(String path) {
+    return path.substring(path.lastIndexOf('/') + 1);
   }
 
   /** Delta's index of given files, which returns them without a Dataset if there is no filter. */

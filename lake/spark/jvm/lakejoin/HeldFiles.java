@@ -53,8 +53,6 @@ final class HeldFiles {
   private static long bytes = 0;
   private static long most = Math.max(16L << 20, Runtime.getRuntime().maxMemory() / 20);
 
-  private HeldFiles() {}
-
   /** All rows of one file in some columns, in its order, and the deletion vector that was last used with it. */
   private static final class File {
     final UnsafeRow[] rows;
@@ -81,10 +79,24 @@ final class HeldFiles {
     }
   }
 
-  /** Whether the log says that such a plan has more than so many rows. */
-  static boolean hasMore(LogicalPlan plan, int limit) {
-    Files.Chosen chosen = columns(plan) == null ? null : chosen(plan);
-    if (chosen == null) return false;
+  private final LogicalRelation leaf;
+  private final Files.Chosen chosen;
+  private final List columns; // expressions over the relation's, one for each column of the plan
+
+  private HeldFiles(LogicalRelation leaf, List columns) {
+    this.leaf = leaf;
+    this.chosen = (Files.Chosen) ((HadoopFsRelation) leaf.relation()).location();
+    this.columns = columns;
+  }
+
+  /** The files of a plan that names columns of chosen files, and does no more; null for another plan. */
+  static HeldFiles of(LogicalPlan plan) {
+    List columns = columns(plan);
+    return columns == null ? null : new HeldFiles((LogicalRelation) plan.collectLeaves().head(), columns);
+  }
+
+  /** Whether the log says that the files have more than so many rows. */
+  boolean hasMore(int limit) {
     long found = 0;
     for (Object each : chosen.files()) {
       Option number = ((AddFile) each).numLogicalRecords();
@@ -94,11 +106,9 @@ final class HeldFiles {
     return found > limit;
   }
 
-  /** The rows of a plan that renames columns of chosen files, and does no more; null for another plan, and for more than so many rows. */
-  static InternalRow[] rows(SparkSession session, LogicalPlan plan, int limit) {
-    Files.Chosen chosen = chosen(plan);
-    if (chosen == null) return null;
-    Map held = held(session, plan, chosen.files(), limit);
+  /** The rows of the plan; null for more than twice so many, the deleted ones included. */
+  InternalRow[] rows(SparkSession session, int limit) {
+    Map held = held(session, chosen.files(), limit);
     if (held == null) return null;
     List rows = new ArrayList();
     for (Object each : chosen.files()) {
@@ -117,17 +127,15 @@ final class HeldFiles {
    * The rows that came and went, each with its weight after its columns, none of them 0. `before`, `after`: the files (AddFile actions) that only
    * one of two versions has, and those of which it has other rows. Null as in `rows`.
    */
-  static InternalRow[] changes(SparkSession session, LogicalPlan plan, List before, List after, int limit) {
-    Files.Chosen chosen = chosen(plan);
-    if (chosen == null) return null;
+  InternalRow[] changes(SparkSession session, List before, List after, int limit) {
     List both = new ArrayList(before);
     both.addAll(after);
-    Map held = held(session, plan, both, limit);
+    Map held = held(session, both, limit);
     if (held == null) return null;
     Map weights = new LinkedHashMap();
     add(weights, before, -1, held, chosen.deltaLog());
     add(weights, after, 1, held, chosen.deltaLog());
-    return weighted(Sequences.list(plan.output()), weights);
+    return weighted(weights);
   }
 
   /** Add a weight to each row of some files. Equal rows are one, bit by bit. */
@@ -145,9 +153,9 @@ final class HeldFiles {
     }
   }
 
-  private static InternalRow[] weighted(List columns, Map weights) {
+  private InternalRow[] weighted(Map weights) {
     DataType[] types = new DataType[columns.size() + 1];
-    for (int i = 0; i < columns.size(); i++) types[i] = ((Attribute) columns.get(i)).dataType();
+    for (int i = 0; i < columns.size(); i++) types[i] = ((Expression) columns.get(i)).dataType();
     types[columns.size()] = DataTypes.LongType;
     UnsafeProjection projection = UnsafeProjection$.MODULE$.create(types);
     InternalRow[] found = new InternalRow[weights.size()];
@@ -160,22 +168,10 @@ final class HeldFiles {
     return found;
   }
 
-  private static Files.Chosen chosen(LogicalPlan plan) {
-    List leaves = Sequences.list(plan.collectLeaves());
-    if (leaves.size() != 1 || !(leaves.get(0) instanceof LogicalRelation)) return null;
-    Object relation = ((LogicalRelation) leaves.get(0)).relation();
-    if (!(relation instanceof HadoopFsRelation)) return null;
-    Object files = ((HadoopFsRelation) relation).location();
-    return files instanceof Files.Chosen ? (Files.Chosen) files : null;
-  }
-
-  /** Some files by their keys, those that are not held yet read together; null for a plan that does more than to rename, and for too many rows. */
-  private static Map held(SparkSession session, LogicalPlan plan, List files, int limit) {
-    List columns = columns(plan);
-    if (columns == null || physical(files) > 2L * limit) return null;
-    LogicalRelation leaf = (LogicalRelation) plan.collectLeaves().head();
-    Files.Chosen chosen = chosen(plan);
-    String table = table(session, leaf, chosen, columns);
+  /** Some files by their keys, those that are not held yet read together; null for too many rows. */
+  private Map held(SparkSession session, List files, int limit) {
+    if (physical(files) > 2L * limit) return null;
+    String table = table(session);
     Map found = new HashMap();
     Map missing = new LinkedHashMap();
     synchronized (HELD) {
@@ -187,30 +183,29 @@ final class HeldFiles {
       }
     }
     if (missing.isEmpty()) return found;
-    if (!read(session, leaf, chosen, columns, new ArrayList(missing.values()), found, 2 * limit)) return null;
+    if (!read(session, new ArrayList(missing.values()), found, 2 * limit)) return null;
     for (Object key : missing.keySet()) hold(table + key, (File) found.get(key));
     return found;
   }
 
   /** Add some files to `found`, by their keys. False where they are more than so many, or not told apart as expected. */
-  private static boolean read(
-      SparkSession session, LogicalRelation leaf, Files.Chosen chosen, List columns, List missing, Map found, int limit) {
+  private boolean read(SparkSession session, List missing, Map found, int limit) {
     Map byName = new HashMap();
-    for (Object each : missing) byName.put(name(((AddFile) each).path()), each);
+    for (Object each : missing) byName.put(Files.name(((AddFile) each).path()), each);
     Map rows = new HashMap();
     for (Object each : missing) rows.put(each, new ArrayList());
     if (byName.size() < missing.size()) return false;
-    InternalRow[] all = Plans.first(session, Dataset.ofRows(session, reading(session, leaf, chosen, columns, missing)).queryExecution(), limit + 1);
+    InternalRow[] all = Plans.first(session, Dataset.ofRows(session, reading(session, missing)).queryExecution(), limit + 1);
     if (all.length > limit) return false;
     int number = columns.size();
-    UnsafeProjection own = own(columns);
+    UnsafeProjection own = own();
     String path = null;
     List of = null;
     for (int i = 0; i < all.length; i++) {
       String now = all[i].getUTF8String(number).toString();
       if (!now.equals(path)) {
         path = now;
-        of = (List) rows.get(byName.get(name(path)));
+        of = (List) rows.get(byName.get(Files.name(path)));
       }
       if (of == null || (all[i].numFields() > number + 1 && all[i].getLong(number + 1) != of.size())) return false;
       of.add(own.apply(all[i]).copy());
@@ -219,14 +214,14 @@ final class HeldFiles {
     return true;
   }
 
-  private static UnsafeProjection own(List columns) {
+  private UnsafeProjection own() {
     List bound = new ArrayList();
     for (Object each : columns) bound.add(new BoundReference(bound.size(), ((Expression) each).dataType(), ((Expression) each).nullable()));
     return UnsafeProjection$.MODULE$.create(Sequences.seq(bound));
   }
 
   /** All rows of some files, with those that are deleted, and of each row its file and its place in it. */
-  private static LogicalPlan reading(SparkSession session, LogicalRelation leaf, Files.Chosen chosen, List columns, List missing) {
+  private LogicalPlan reading(SparkSession session, List missing) {
     List whole = new ArrayList();
     for (Object each : missing) whole.add(Files.whole((AddFile) each));
     HadoopFsRelation before = (HadoopFsRelation) leaf.relation();
@@ -284,7 +279,7 @@ final class HeldFiles {
   }
 
   /** Names all that the rows of a file depend on besides the file. */
-  private static String table(SparkSession session, LogicalRelation leaf, Files.Chosen chosen, List columns) {
+  private String table(SparkSession session) {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     StringBuilder text = new StringBuilder(chosen.deltaLog().dataPath().toString());
     text.append('\n').append(chosen.snapshot().metadata().id()).append('\n').append(chosen.snapshot().metadata().configuration());
@@ -361,9 +356,5 @@ final class HeldFiles {
     synchronized (HELD) {
       return bytes;
     }
-  }
-
-  private static String name(String path) {
-    return path.substring(path.lastIndexOf('/') + 1);
   }
 }

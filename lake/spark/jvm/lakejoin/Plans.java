@@ -191,8 +191,9 @@ public final class Plans {
   /** The same of a frame over a small table; the rows of its data files are held for later ones. */
   public Dataset held(SparkSession session, Dataset frame, int limit) {
     LogicalPlan plan = frame.queryExecution().analyzed();
-    if (HeldFiles.hasMore(plan, limit)) return null;
-    InternalRow[] rows = HeldFiles.rows(session, plan, limit);
+    HeldFiles files = HeldFiles.of(plan);
+    if (files != null && files.hasMore(limit)) return null;
+    InternalRow[] rows = files == null ? null : files.rows(session, limit);
     if (rows == null) return collected(session, frame, limit);
     return rows.length > limit ? null : local(session, plan, names(plan), ArraySeq.unsafeWrapArray(rows));
   }
@@ -203,7 +204,8 @@ public final class Plans {
    */
   public Dataset changed(SparkSession session, Dataset frame, List before, List after, int limit) {
     LogicalPlan plan = frame.queryExecution().analyzed();
-    InternalRow[] rows = HeldFiles.changes(session, plan, before, after, limit);
+    HeldFiles files = HeldFiles.of(plan);
+    InternalRow[] rows = files == null ? null : files.changes(session, before, after, limit);
     if (rows == null || rows.length > limit) return null;
     List columns = new ArrayList();
     for (Object each : Sequences.list(plan.output())) columns.add(((Attribute) each).newInstance());

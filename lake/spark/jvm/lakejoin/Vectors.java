@@ -28,13 +28,13 @@ public final class Vectors {
    */
   public long delete(SparkSession session, DeltaLog log, List files, Dataset positions, List actions) throws IOException {
     Map byName = new HashMap();
-    for (Object file : files) byName.put(name(((AddFile) file).path()), file);
+    for (Object file : files) byName.put(Files.name(((AddFile) file).path()), file);
     Path table = log.dataPath();
     HadoopFileSystemDVStore store = new HadoopFileSystemDVStore(log.newDeltaHadoopConf());
     Map vectors = new LinkedHashMap();
     for (Object each : Plans.rows(session, positions)) {
       InternalRow row = (InternalRow) each;
-      String name = name(row.getUTF8String(0).toString());
+      String name = Files.name(row.getUTF8String(0).toString());
       if (!vectors.containsKey(name)) vectors.put(name, vector(store, table, (AddFile) byName.get(name)));
       ((RoaringBitmapArray) vectors.get(name)).add(row.getLong(1));
     }
@@ -67,10 +67,5 @@ public final class Vectors {
 
   private static RoaringBitmapArray vector(HadoopFileSystemDVStore store, Path table, AddFile file) {
     return file.deletionVector() == null ? new RoaringBitmapArray() : store.read(file.deletionVector(), table);
-  }
-
-  /** A file's name, unique in its table, at the end of its path. */
-  private static String name(String path) {
-    return path.substring(path.lastIndexOf('/') + 1);
   }
 }
