@@ -44,6 +44,7 @@ def anew(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
 def _built(lake: TestLake, monkeypatch: pytest.MonkeyPatch, **options: Any) -> TestLake:
     monkeypatch.setattr(run, "Reading", partial(Reading, local_limit=2))
     monkeypatch.setattr(sources, "_ONE_TASK", 0)
+    monkeypatch.setattr(sources, "is_small", lambda pinned, found: False)
     lake.table("f", "SELECT id, id % 5 AS g, id % 4 AS v FROM range(40)", key=["id"])
     lake.table("d", "SELECT id AS g, concat('n', id) AS name FROM range(4)", key=["g"])
     for name, query in VIEWS.items():
