@@ -14,7 +14,7 @@ from dataclasses import replace
 from lake.catalyst import Catalyst
 from lake.catalyst.determinism import anywhere
 from lake.catalyst.nodes import Measure, Node
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, kind_of
 
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _COMPARED = _INTEGERS | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
@@ -67,13 +67,13 @@ class _Split:
 
     def replaced(self, java: Java) -> Java:
         """The expression with each aggregate in it replaced by what it is made of."""
-        if java.getClass().getSimpleName() == "AggregateExpression":
+        if kind_of(java) == "AggregateExpression":
             return self.value(java)
         return self.catalyst.rebuilt(java, self.replaced)
 
     def value(self, aggregate: Java) -> Java:
         function = aggregate.aggregateFunction()
-        kind = str(function.getClass().getSimpleName())
+        kind = kind_of(function)
         if aggregate.isDistinct() or _tries(kind, function):
             raise _UnsupportedError
         match kind:

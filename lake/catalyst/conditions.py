@@ -18,7 +18,7 @@ from lake.catalyst.user_functions import user_functions
 from lake.core.sql import quoted
 from lake.errors import QueryError
 from lake.spark.failures import SPARK_ERRORS, reason
-from lake.spark.jvm.gateway import Java, jvm_of
+from lake.spark.jvm.gateway import Java, jvm_of, kind_of
 
 _REFUSED = frozenset({"java_method", "reflect", "try_reflect", "input_file_name", "input_file_block_start", "input_file_block_length"})
 """Functions of Spark that run any Java method, and those that tell where the files are."""
@@ -96,7 +96,7 @@ def _orders(terms: Sequence[Java], columns: Sequence[str], catalyst: Catalyst) -
 
 def _column(java: Java, columns: Sequence[str], catalyst: Catalyst) -> str | None:
     """The column that a parsed expression is: by its name, or by its place (ORDER BY 2)."""
-    kind = java.getClass().getSimpleName()
+    kind = kind_of(java)
     if kind == "UnresolvedAttribute":
         parts = [str(part) for part in catalyst.list(java.nameParts())]
         return next((c for c in columns if len(parts) == 1 and c.lower() == parts[0].lower()), None)
@@ -116,7 +116,7 @@ def _sorted(order: Order) -> Column:
 def _refusals(parsed: Java, catalyst: Catalyst, columns: Sequence[str]) -> Iterator[str]:
     """What a parsed condition must not have."""
     known = {column.lower() for column in columns} | _TIMES
-    for kind, java in catalyst.census(parsed, subqueries=False):
+    for kind, java in catalyst.census(parsed, subqueries=False).where(lambda _: True):
         if catalyst.is_a(java, PLAN_EXPRESSION):
             yield "it has a subquery, but may only speak of the view's own columns"
         elif kind == "UnresolvedAttribute":

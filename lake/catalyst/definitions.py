@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pickle
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from lake.catalyst.expressions import PLAN_EXPRESSION, QUERY_PLAN, SESSION
+from lake.catalyst.expressions import SESSION
 from lake.catalyst.normal_form import NormalForms
 from lake.spark.jvm.gateway import Java
 
@@ -67,36 +67,16 @@ class Catalyst(NormalForms):
 
     def relation_names(self, plan: Java) -> set[str]:
         """The names of relations in a parsed plan (with their schema, if given), without those that stand for a CTE there."""
-        return set(self._free_names(plan, frozenset()))
-
-    def _free_names(self, java: Java, ctes: frozenset[str]) -> Iterator[str]:
-        kind = str(java.getClass().getSimpleName())
-        if kind == "UnresolvedRelation":
-            names = [str(name) for name in self.list(java.multipartIdentifier())]
-            if len(names) > 1 or names[0].lower() not in ctes:
-                yield ".".join(names)
-            return
-        if kind == "UnresolvedWith":
-            for cte in self.list(java.cteRelations()):
-                yield from self._free_names(cte._2(), ctes)  # a CTE is not known in itself, but after itself
-                ctes |= {str(cte._1()).lower()}
-        below = [java.relation()] if kind == "RelationTimeTravel" else self.list(java.children())
-        if self.is_a(java, QUERY_PLAN):
-            below += self.list(java.expressions())
-        elif self.is_a(java, PLAN_EXPRESSION):
-            below.append(java.plan())
-        for inner in below:
-            yield from self._free_names(inner, ctes)
+        return {".".join(parts) for parts in pickle.loads(self._trees.relationNames(plan))}
 
     def output_ids(self, plan: Java) -> list[int]:
         """The attribute ids of the plan's columns."""
-        return [int(a.exprId().id()) for a in self.list(plan.output())]
+        return [a.id for a in self.attributes(plan.output())]
 
     def mark_sessions(self, analysed: Java, optimised: Java) -> None:
         """Remember which columns of the optimised plan Spark marks as session windows; it may have lost the name, not the mark."""
         if "session_window" in str(analysed.toString()):
-            named = [java for kind, java in self.census(optimised) if kind in ("AttributeReference", "Alias")]
-            for java in named:
+            for _, java in self.census(optimised).of(("AttributeReference", "Alias")):
                 if java.metadata().contains(SESSION):
                     self._plans.mark(self._sessions, java)
 

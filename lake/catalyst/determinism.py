@@ -8,10 +8,11 @@ Recomputing the old side could then give a row that is not stored. The old side 
 from __future__ import annotations
 
 from lake.catalyst import Catalyst
+from lake.catalyst.census import Kind
 from lake.catalyst.distinct_rewrite import of_one_row
 from lake.catalyst.guards import rarely_inexact
 from lake.catalyst.nodes import Expression, Node
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, kind_of
 from lake.spark.zset import is_bitwise
 
 _ALWAYS = {
@@ -62,6 +63,7 @@ _MOMENTS = frozenset(
 _SUMS = frozenset({"Sum", "Average"})
 _FLOATS = ("float", "double")
 _RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
+_ASKED = _MOMENTS | _SUMS | {*_ALWAYS, "WindowExpression", "Max", "Min"}
 _SKETCHES = ("Hll", "Theta", "Kll", "Tuple", "ApproxTopK")
 
 
@@ -95,21 +97,29 @@ def _named_first(node: Node, catalyst: Catalyst, guarded: bool) -> str:
         return "groups of strings that are equal by their collation: which of them stands for its group depends on the order of rows"
     census = [
         found
-        for plan in node.spine
-        for java in catalyst.list(plan.expressions())
-        for found in catalyst.census(java, subqueries=False, leave_out=lambda kind, inner: _is_no_choice(kind, inner, node, catalyst))
+        for expressions in [plan.expressions() for plan in node.spine]
+        for found in catalyst.census(expressions, subqueries=False, without=_no_choices(expressions, node, catalyst)).where(_may_depend)
     ]
     return next(filter(None, (_named(kind, java, guarded) for kind, java in census)), "")
 
 
-def _is_no_choice(kind: str, java: Java, node: Node, catalyst: Catalyst) -> bool:
-    """Whether it is a `first` that Spark wrote itself, over one row."""
-    return node.kind == "Aggregate" and kind == "AggregateExpression" and of_one_row(java, node, catalyst)
+def _no_choices(expressions: Java, node: Node, catalyst: Catalyst) -> list[Java]:
+    """Each `first` in a sequence of expressions that Spark wrote itself, over one row."""
+    if node.kind != "Aggregate":
+        return []
+    found = catalyst.census(expressions, subqueries=False).of(["AggregateExpression"])
+    return [aggregate for _, aggregate in found if of_one_row(aggregate, node, catalyst)]
+
+
+def _may_depend(kind: Kind) -> bool:
+    """Whether there is anything to ask of an expression."""
+    return kind.name in _ASKED or kind.name.startswith(_SKETCHES)
 
 
 def named_in(expression: Expression, catalyst: Catalyst) -> str:
     """What in an expression depends on the order of rows, in words; empty where nothing does."""
-    named = (_named(kind, java, guarded=False) for kind, java in catalyst.census(expression.java, subqueries=False))
+    found = catalyst.census(expression.java, subqueries=False).where(_may_depend)
+    named = (_named(kind, java, guarded=False) for kind, java in found)
     return next(filter(None, named), "")
 
 
@@ -151,8 +161,8 @@ def _nests_floats(java: Java) -> bool:
 def _within_ties(window: Java) -> bool:
     """Whether a window's frame begins or ends among rows that sort the same. A rank has such a frame, and does not look at it."""
     frame = window.windowSpec().frameSpecification()
-    if str(frame.getClass().getSimpleName()) != "SpecifiedWindowFrame" or str(frame.frameType().toString()) != "RowFrame":
+    if kind_of(frame) != "SpecifiedWindowFrame" or str(frame.frameType().toString()) != "RowFrame":
         return False
-    if str(window.windowFunction().getClass().getSimpleName()) in _RANKS:
+    if kind_of(window.windowFunction()) in _RANKS:
         return False
     return [str(frame.lower().sql()), str(frame.upper().sql())] != ["UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING"]

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression, Node
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, kind_of
 
 
 def of_one_row(aggregate: Java, node: Node, catalyst: Catalyst) -> bool:
     """Whether an aggregate function of a node is `first` over one row of each group at the most."""
-    if str(aggregate.aggregateFunction().getClass().getSimpleName()) != "First" or aggregate.filter().isEmpty():
+    if kind_of(aggregate.aggregateFunction()) != "First" or aggregate.filter().isEmpty():
         return False
     inner = node.children[0]
     if inner.kind != "Aggregate" or inner.children[0].kind != "Expand":
@@ -48,11 +48,11 @@ def _equalities(condition: Java, inner: Node, catalyst: Catalyst) -> list[tuple[
     """(column, literal) of the conjuncts `column = literal` of a condition, the columns as those that `inner` has them from."""
     found = []
     for conjunct in catalyst.conjuncts(condition):
-        if conjunct.getClass().getSimpleName() != "EqualTo":
+        if kind_of(conjunct) != "EqualTo":
             continue
         for one, other in ((conjunct.left(), conjunct.right()), (conjunct.right(), conjunct.left())):
             column = catalyst.below(inner, catalyst.expression(one))
-            if column.plain and column.attribute is not None and other.getClass().getSimpleName() == "Literal":
+            if column.plain and column.attribute is not None and kind_of(other) == "Literal":
                 found.append((column.attribute, other))
     return found
 
@@ -66,4 +66,4 @@ def _constant_in_one(rows: list[list[Java]], ids: list[int], gid: int, value: Ja
 
 
 def _is_literal(java: Java) -> bool:
-    return str(java.getClass().getSimpleName()) == "Literal"
+    return kind_of(java) == "Literal"

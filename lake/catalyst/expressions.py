@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 from lake.catalyst.nodes import Attribute, Expression
-from lake.spark.jvm.gateway import Java, Scala, jvm_of
+from lake.spark.jvm.gateway import Java, Scala, jvm_of, kind_of
 from lake.spark.types import comparable
 
 
@@ -29,13 +30,8 @@ class Expressions(Scala):
 
     def expression(self, java: Java) -> Expression:
         """Wrap a JVM expression."""
-        references = frozenset(a.exprId().id() for a in self.list(java.references().toSeq()))
-        inner = java
-        while inner.getClass().getSimpleName() == "Cast" and self._widens(inner):
-            inner = inner.child()
-        plain = inner.getClass().getSimpleName() == "AttributeReference"
-        attribute = inner.exprId().id() if plain else None
-        return Expression(java, references, attribute, plain and inner is java)
+        references, attribute, as_it_is = pickle.loads(self._trees.expression(java))
+        return Expression(java, frozenset(references), attribute, attribute is not None and as_it_is)
 
     def expressions(self, sequence: Java) -> list[Expression]:
         """Wrap each expression of a Scala sequence."""
@@ -57,7 +53,7 @@ class Expressions(Scala):
         """The expression with attributes replaced by the expressions that define them (by attribute id)."""
 
         def substitute(java: Java) -> Java:
-            if java.getClass().getSimpleName() == "AttributeReference":
+            if kind_of(java) == "AttributeReference":
                 return definitions.get(java.exprId().id(), java)
             return self.rebuilt(java, substitute)
 
@@ -95,7 +91,7 @@ class Expressions(Scala):
 
     def coalesced(self, expression: Expression) -> list[Expression]:
         """What a coalesce takes the first of; empty for another expression."""
-        is_coalesce = expression.java.getClass().getSimpleName() == "Coalesce"
+        is_coalesce = kind_of(expression.java) == "Coalesce"
         return self.expressions(expression.java.children()) if is_coalesce else []
 
     def type_of(self, expression: Expression) -> DataType:
@@ -111,28 +107,15 @@ class Expressions(Scala):
 
     def has_subquery(self, expression: Expression) -> bool:
         """Whether a plan hides in the expression, over placeholders (trap 1)."""
-        found: list[tuple[Java, Java]] = []
-        self._find_subqueries(expression.java, found)
-        return bool(found)
+        return bool(self.subqueries(self.seq([expression.java])))
 
-    def _find_subqueries(self, expression: Java, found: list[tuple[Java, Java]]) -> None:
-        if self.is_a(expression, PLAN_EXPRESSION):
-            found.append((expression, expression.plan()))
-        for child in self.list(expression.children()):
-            self._find_subqueries(child, found)
+    def subqueries(self, expressions: Java) -> list[tuple[Java, Java]]:
+        """(expression, plan) for each subquery in a sequence of expressions."""
+        return [(self._held(*java), self._held(*plan)) for java, plan in pickle.loads(self._trees.subqueries(expressions))]
 
     def is_session(self, expression: Expression) -> bool:
         """Whether this is the value of a session_window: sessions merge physically, so it is no key (trap 6)."""
         return any(a.metadata().contains(SESSION) for a in self.list(expression.java.references().toSeq()))
-
-    def _widens(self, cast: Java) -> bool:
-        """Whether the cast keeps values and their order: from a whole number to a wider one or to a decimal that holds it."""
-        narrow, wide = cast.child().dataType(), cast.dataType()
-        return (
-            str(narrow.typeName()) in _INTEGERS
-            and (str(wide.typeName()) in _INTEGERS or str(wide.typeName()).startswith("decimal"))
-            and bool(self._cast.canUpCast(narrow, wide))
-        )
 
     def named(self, expression: Expression) -> Java:
         """The expression as an output column: itself where it is one, else under a name of its own."""
@@ -153,11 +136,10 @@ class Expressions(Scala):
 
     def attributes(self, sequence: Java) -> tuple[Attribute, ...]:
         """Wrap each attribute of a Scala sequence."""
-        return tuple(Attribute(a.exprId().id(), a.name(), a) for a in self.list(sequence))
+        found = pickle.loads(self._trees.attributes(sequence))
+        return tuple(Attribute(i, name, sequence, place) for place, (i, name) in enumerate(found))
 
 
 EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
-QUERY_PLAN = "org.apache.spark.sql.catalyst.plans.QueryPlan"
 PLAN_EXPRESSION = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
 SESSION = "spark.sessionWindow"
-_INTEGERS = frozenset({"byte", "short", "integer", "long"})

@@ -20,7 +20,7 @@ from functools import partial
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Node
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, kind_of
 
 LARGEST = 2**53
 """Up to here a double holds every whole number."""
@@ -46,7 +46,7 @@ class _Guard:
 
 def rarely_inexact(java: Java) -> str:
     """Under which values an aggregate function that is guarded depends on the order of rows, in words; empty for another function."""
-    kind, of = str(java.getClass().getSimpleName()), str(java.child().dataType().typeName())
+    kind, of = kind_of(java), str(java.child().dataType().typeName())
     if kind == "Average" and of in _WHOLE:
         return "whole numbers that add up to more than 2^53: their rounding depends on the order of rows"
     return ""
@@ -54,7 +54,7 @@ def rarely_inexact(java: Java) -> str:
 
 def is_extreme_of_floats(java: Java) -> bool:
     """Whether a function is a maximum or minimum of floating-point numbers, the sign of whose zero Spark leaves to the order of rows."""
-    return str(java.getClass().getSimpleName()) in ("Max", "Min") and str(java.child().dataType().typeName()) in _FLOATS
+    return kind_of(java) in ("Max", "Min") and str(java.child().dataType().typeName()) in _FLOATS
 
 
 def guarded(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
@@ -70,7 +70,7 @@ def guarded(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
 
 def _guard(aggregate: Java, catalyst: Catalyst, raising: bool) -> _Guard | None:
     function, functions = aggregate.aggregateFunction(), catalyst.aggregate_functions
-    kind = str(function.getClass().getSimpleName())
+    kind = kind_of(function)
     if kind not in ("Average", "Max", "Min"):
         return None
     child, of = function.child(), str(aggregate.dataType().sql())
@@ -96,7 +96,7 @@ def _guarded_aggregate(node: Node, catalyst: Catalyst, made: Callable[[Java], _G
     found = []
 
     def guard(java: Java) -> Java:
-        if java.getClass().getSimpleName() != "AggregateExpression":
+        if kind_of(java) != "AggregateExpression":
             return catalyst.rebuilt(java, guard)
         of = made(java)
         if of is None:
@@ -113,7 +113,7 @@ def _guarded_window(node: Node, catalyst: Catalyst, made: Callable[[Java], _Guar
     window, named, checked, raises = node.plan, [], {}, False
     for alias in catalyst.list(window.windowExpressions()):
         of, function = alias.child(), alias.child().windowFunction()
-        guard = made(function) if function.getClass().getSimpleName() == "AggregateExpression" else None
+        guard = made(function) if kind_of(function) == "AggregateExpression" else None
         if guard is None:
             named.append(alias)
             continue

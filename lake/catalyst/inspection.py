@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lake.catalyst import Catalyst
-from lake.catalyst.expressions import EXPRESSION
+from lake.catalyst.census import Census
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.jvm.gateway import Java
 
@@ -44,8 +43,6 @@ _UNDECLARED = (
 )
 """Leaves of a plan that read rows, and are no placeholders."""
 
-_Census = Sequence[tuple[str, Java]]
-
 
 @dataclass(frozen=True)
 class Inspection:
@@ -66,17 +63,17 @@ def inspected(plan: Java, catalyst: Catalyst) -> Inspection:
     deterministic = bool(plan.deterministic())
     return Inspection(
         deterministic=deterministic,
-        environment=tuple(sorted({_ENVIRONMENT[kind] for kind, _ in census if kind in _ENVIRONMENT} | _casts_of_now(census))),
+        environment=tuple(sorted({_ENVIRONMENT[kind.name] for kind in census.kinds if kind.name in _ENVIRONMENT} | _casts_of_now(census))),
         random=(*(() if deterministic else _random(census, catalyst)), *_random_vectors(census)),
-        sources=frozenset(catalyst.source_of(java) for kind, java in census if kind == "LogicalRDD"),
+        sources=frozenset(catalyst.source_of(java) for _, java in census.of(["LogicalRDD"])),
         # also those of which the optimiser needs only the log, as for count(*)
-        undeclared=tuple(str(java.simpleString(80)) for kind, java in census if kind in _UNDECLARED),
+        undeclared=tuple(str(java.simpleString(80)) for _, java in census.of(_UNDECLARED)),
     )
 
 
-def _casts_of_now(census: _Census) -> set[str]:
+def _casts_of_now(census: Census) -> set[str]:
     """Casts of literals to times that depend on the current time: of 'now' and the like, and of a time without a date."""
-    casts = [java for kind, java in census if kind in ("Cast", "ParseToDate", "ParseToTimestamp") and java.children().size() == 1]
+    casts = [java for _, java in census.of(("Cast", "ParseToDate", "ParseToTimestamp")) if java.children().size() == 1]
     constant = [(java, of) for java in casts if str((of := java.children().head()).dataType().typeName()) == "string" and of.foldable()]
     found = {(_folded(of), str(java.dataType().typeName())) for java, of in constant}
     return {f"CAST('{word}' AS {kind})" for word, kind in found if kind in _TIMES and _of_today(word.strip(), kind)}
@@ -94,20 +91,19 @@ def _of_today(word: str, kind: str) -> bool:
     return word.lower() in NOW or (kind == "timestamp" and re.match(TIME_OF_DAY, word) is not None)
 
 
-def _random_vectors(census: _Census) -> tuple[str, ...]:
+def _random_vectors(census: Census) -> tuple[str, ...]:
     """Encryption with a random initialization vector, which Spark calls deterministic: not in mode ECB, nor with a literal vector."""
-    for java in (java for kind, java in census if kind == "AesEncrypt"):
+    for _, java in census.of(["AesEncrypt"]):
         ecb = java.mode().foldable() and str(java.mode().eval(None)).upper() == "ECB"
         if not ecb and not (java.iv().foldable() and java.iv().eval(None)):
             return ("aes_encrypt without a literal initialization vector",)
     return ()
 
 
-def _random(census: _Census, catalyst: Catalyst) -> tuple[str, ...]:
+def _random(census: Census, catalyst: Catalyst) -> tuple[str, ...]:
     """The functions that are nondeterministic themselves, not by their arguments."""
     found = set()
-    for _, java in census:
-        random = catalyst.is_a(java, EXPRESSION) and not java.deterministic()
-        if random and all(child.deterministic() for child in catalyst.list(java.children())):
+    for _, java in census.where(lambda kind: kind.is_expression):
+        if not java.deterministic() and all(child.deterministic() for child in catalyst.list(java.children())):
             found.add(str(java.prettyName()))
     return tuple(sorted(found))

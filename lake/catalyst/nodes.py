@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from lake.errors import InternalError
 from lake.spark.jvm.gateway import Java
@@ -16,11 +17,17 @@ def column_name(attribute_id: int) -> str:
 
 @dataclass(frozen=True)
 class Attribute:
-    """One output column of a node: Catalyst's expression id, the name the user sees, and its object in the JVM."""
+    """One output column of a node: Catalyst's expression id, the name the user sees, and its place in a sequence in the JVM."""
 
     id: int
     name: str
-    java: Java
+    _sequence: Java = field(compare=False)
+    _place: int = field(compare=False)
+
+    @cached_property
+    def java(self) -> Java:
+        """Its object in the JVM."""
+        return self._sequence.apply(self._place)
 
     @property
     def column(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from lake.catalyst.expressions import PLAN_EXPRESSION
+from lake.catalyst.census import Census
 from lake.catalyst.running import Running
 from lake.spark.jvm.gateway import Java
 from lake.spark.session import settings
@@ -34,24 +34,24 @@ class NormalForms(Running):
         with settings(self.spark, _SETTINGS):
             plan = self._normal.pruned(analysed)
         census = self.census(plan)
-        columns = [(self.source_of(java), a) for kind, java in census if kind == _SOURCE for a in self.list(java.output())]
-        names = {str(a.exprId().id()): (source, str(a.name()).lower().replace("#", "%23")) for source, a in columns}
+        sources = [(self.source_of(java), self.attributes(java.output())) for _, java in census.of([_SOURCE])]
+        names = {str(a.id): (source, a.name.lower().replace("#", "%23")) for source, columns in sources for a in columns}
         lines = self._lines(plan, census)
         read = {i for line in lines if not line.startswith(_SOURCE) for i in re.findall(r"#(\d+)", line)}
         kept = [self._named(line, names, read) for line in lines if not _only_prunes(line)]
         numbers: dict[str, str] = {}
         numbered = re.sub(r"#(\d+)L?", lambda m: numbers.setdefault(m.group(1), f"#{len(numbers)}"), "\n".join(kept))
         values = [f"{kind} {java.dataType().json()} {self._plans.bits(java)}" for kind, java in self._literals(census)]
-        values += [f"{kind} {self._plans.bits(java)}" for kind, java in census if kind in ("InSet", "LocalRelation")]
+        values += [f"{kind} {self._plans.bits(java)}" for kind, java in census.of(("InSet", "LocalRelation"))]
         return "\n".join([numbered, *values])
 
-    def _lines(self, plan: Java, census: list[tuple[str, Java]]) -> list[str]:
+    def _lines(self, plan: Java, census: Census) -> list[str]:
         text = _MACHINE.sub("", str(self._plans.escaped(plan).treeString()))
         lines = [re.sub(r"lambda (\w+?)_\d+#", r"lambda \1#", line.lstrip(" :+-")) for line in text.splitlines()]
-        for kind, java in census:
+        for kind, java in census.where(lambda kind: kind.name == "Union" or kind.has_plan):
             if kind == "Union":
                 lines.append(f"union of {'; '.join(map(self._places, self.list(java.children())))}")
-            elif self.is_a(java, PLAN_EXPRESSION):
+            else:
                 lines.append(f"subquery gives {self._places(java.plan())}")
         return [*lines, f"gives {self._places(plan)}"]
 
@@ -60,12 +60,12 @@ class NormalForms(Running):
         ids = [i for i in re.findall(r"#(\d+)L?", line) if i in names] if line.startswith(_SOURCE) else []
         return f"source {names[ids[0]][0]} " + " ".join(f"{names[i][1]}#{i}" for i in ids if i in read) if ids else line
 
-    def _literals(self, census: list[tuple[str, Java]]) -> list[tuple[str, Java]]:
+    def _literals(self, census: Census) -> list[tuple[str, Java]]:
         """The literals among these, without the objects that functions carry, which the text names."""
-        return [(kind, java) for kind, java in census if kind == "Literal" and str(java.dataType().typeName()) != "object"]
+        return [(kind, java) for kind, java in census.of(["Literal"]) if str(java.dataType().typeName()) != "object"]
 
     def _places(self, plan: Java) -> str:
-        return " ".join(f"#{a.exprId().id()}" for a in self.list(plan.output()))
+        return " ".join(f"#{a.id}" for a in self.attributes(plan.output()))
 
 
 def _only_prunes(line: str) -> bool:

@@ -15,7 +15,7 @@ from lake.catalyst.definitions import DEFINITION_SETTINGS, Catalyst
 from lake.catalyst.expressions import PLAN_EXPRESSION
 from lake.core.sql import quoted
 from lake.spark.failures import SPARK_ERRORS
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, kind_of
 from lake.spark.session import settings
 
 _LAYERS = {"Project": "projectList", "Aggregate": "aggregateExpressions", "Window": "windowExpressions"}
@@ -192,14 +192,14 @@ class _Substitution:
         found = self._over(expression)
         if found is None:
             return None
-        plain = found.getClass().getSimpleName() == "AttributeReference"
+        plain = kind_of(found) == "AttributeReference"
         return quoted(str(found.name())) if plain else str(found.sql())
 
     def _over(self, java: Java) -> Java | None:
         column = self.columns.get(str(java.sql()))
         if column is not None:
             return column
-        kind = str(java.getClass().getSimpleName())
+        kind = kind_of(java)
         if kind in ("AttributeReference", "AggregateExpression", "LambdaFunction") or self.catalyst.is_a(java, PLAN_EXPRESSION):
             return None
         rewritten = self.catalyst.is_a(java, _REWRITTEN)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from lake.catalyst.definitions import DEFINITION_SETTINGS, Catalyst
 from lake.catalyst.over_rows import same_plans
 from lake.spark.failures import SPARK_ERRORS
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, kind_of
 from lake.spark.session import settings
 
 
@@ -138,7 +138,7 @@ class _Moved:
 
 def _alike(catalyst: Catalyst, a: Java, b: Java) -> bool:
     """Whether two expressions give the same value, bit by bit; under which names does not matter."""
-    one, other = (java.child() if java.getClass().getSimpleName() == "Alias" else java for java in (a, b))
+    one, other = (java.child() if kind_of(java) == "Alias" else java for java in (a, b))
     return bool(one.semanticEquals(other)) and catalyst.chains(one) == catalyst.chains(other)
 
 

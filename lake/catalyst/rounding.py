@@ -17,7 +17,7 @@ from lake.catalyst import Catalyst
 from lake.catalyst.expressions import PLAN_EXPRESSION
 from lake.catalyst.guards import is_extreme_of_floats
 from lake.catalyst.nodes import Node
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, kind_of
 
 _SUMS = frozenset({"Sum", "TrySum", "Average", "TryAverage", "Product"})
 _MOMENTS = frozenset(
@@ -48,7 +48,7 @@ def _numbers(node: Node, ids: frozenset[int]) -> frozenset[int]:
 
 def _adds(java: Java) -> bool:
     """Whether it is a function that adds up floating-point numbers."""
-    kind = str(java.getClass().getSimpleName())
+    kind = kind_of(java)
     if kind in _AVERAGES and _type(java.child()) == "long":  # added up as a double, which is exact up to 2^53
         return True
     return kind in _MOMENTS or (kind in _SUMS and _type(java.child()) in _FLOATS)
@@ -90,11 +90,11 @@ def _made_of(java: Java, origin: _Is, below: frozenset[int], catalyst: Catalyst)
         return False
     if origin(java):
         return True
-    if java.getClass().getSimpleName() == "AttributeReference":
+    if kind_of(java) == "AttributeReference":
         return int(java.exprId().id()) in below
     if catalyst.is_a(java, PLAN_EXPRESSION):
         return bool(_traced(catalyst.tree(java.plan()), catalyst, origin))
-    window = java.getClass().getSimpleName() == "WindowExpression"
+    window = kind_of(java) == "WindowExpression"
     inner = [java.windowFunction()] if window else catalyst.list(java.children())
     return any(_made_of(child, origin, below, catalyst) for child in inner)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import pickle
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from lake.catalyst.expressions import PLAN_EXPRESSION, QUERY_PLAN, Expressions
+from lake.catalyst.census import Census, Kind
+from lake.catalyst.expressions import Expressions
 from lake.catalyst.nodes import Expression, Node
-from lake.spark.jvm.gateway import Java
+from lake.spark.jvm.gateway import Java, kind_of
 
 LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
 _CHAINS = ("Add", "Multiply")
@@ -57,7 +59,7 @@ class Trees(Expressions):
     def _numbers(self, window: Java) -> list[Java]:
         """The row numbers among a window's expressions."""
         named = self.list(window.windowExpressions())
-        return [java for java in named if java.child().windowFunction().getClass().getSimpleName() == "RowNumber"]
+        return [java for java in named if kind_of(java.child().windowFunction()) == "RowNumber"]
 
     def _ordered(self, window: Java) -> Java:
         """A Project over a window that numbers rows in the order of the Sort below it, or in any.
@@ -135,10 +137,7 @@ class Trees(Expressions):
 
     def subquery_expressions(self, plan: Java) -> list[tuple[Java, Java]]:
         """(expression, plan) for each subquery in a plan's own expressions."""
-        found: list[tuple[Java, Java]] = []
-        for expression in self.list(plan.expressions()):
-            self._find_subqueries(expression, found)
-        return found
+        return self.subqueries(plan.expressions())
 
     def definitions(self, node: Node) -> dict[int, Java]:
         """Attribute id → the expression over the child that defines it, for a Project's or an Aggregate's output."""
@@ -146,10 +145,7 @@ class Trees(Expressions):
 
     def definitions_of(self, named: Java) -> dict[int, Java]:
         """The same for a sequence of named expressions."""
-        found = {}
-        for expression in self.list(named):
-            found[expression.exprId().id()] = self._unnamed(expression)
-        return found
+        return {i: self._held(*java) for i, java in pickle.loads(self._trees.definitions(named))}
 
     def below(self, node: Node, expression: Expression) -> Expression:
         """An expression over the output of a Project or an Aggregate as one over its child."""
@@ -157,7 +153,7 @@ class Trees(Expressions):
 
     def columns_of(self, plan: Java, columns: Sequence[tuple[str, int]]) -> Java:
         """A Project of some columns of a plan, as (name, attribute id); plain as those of a view's table: no CHAR, which Spark pads."""
-        java = {int(a.exprId().id()): a for a in self.list(plan.output())}
+        java = {a.id: a.java for a in self.attributes(plan.output())}
         return self._project([self.plain(java[attribute], name) for name, attribute in columns], plan)
 
     def in_one_form(self, plan: Java) -> Java:
@@ -169,7 +165,7 @@ class Trees(Expressions):
         while plan.nodeName() == "Project":
             definitions = self.definitions_of(plan.projectList())
             inner = [definitions[c.exprId().id()] for c in columns]
-            if not all(java.getClass().getSimpleName() == "AttributeReference" for java in inner):
+            if not all(kind_of(java) == "AttributeReference" for java in inner):
                 break
             columns, plan = inner, plan.child()
         return self._project([self.alias(java, "column") for java in columns], self._sorted(plan))
@@ -177,7 +173,7 @@ class Trees(Expressions):
     def chains(self, java: Java) -> list[str]:
         """The sums and products in a plan or an expression, as they are written. Spark takes them for the same in any order, but of
         floating-point numbers the order changes the last digits, and of whole numbers what overflows."""
-        return sorted(str(found.sql()) for kind, found in self.census(java) if kind in _CHAINS)
+        return sorted(str(found.sql()) for _, found in self.census(java).of(_CHAINS))
 
     def _sorted(self, plan: Java) -> Java:
         children = self.list(plan.children())
@@ -188,7 +184,7 @@ class Trees(Expressions):
         return self._aggregate(plan.groupingExpressions(), self.seq(named), plan.child(), plan.hint())
 
     def _unnamed(self, java: Java) -> Java:
-        return java.child() if java.getClass().getSimpleName() == "Alias" else java
+        return java.child() if kind_of(java) == "Alias" else java
 
     def filtered(self, plan: Java, condition: Java) -> Java:
         """The rows of a plan that fulfil a condition over its columns."""
@@ -211,7 +207,7 @@ class Trees(Expressions):
         """(left, right, null-safe) for each conjunct of a join's condition that equates the two sides and can be hashed."""
         found = []
         for conjunct in self._conjuncts(node.plan.condition()):
-            kind = conjunct.getClass().getSimpleName()
+            kind = kind_of(conjunct)
             pair = self._sides(node, conjunct) if kind in ("EqualTo", "EqualNullSafe") else None
             if pair is not None:
                 found.append((*pair, kind == "EqualNullSafe"))
@@ -221,10 +217,10 @@ class Trees(Expressions):
         """(left, right) for each conjunct `left = right OR (left = right) IS NULL` of a join's condition, as NOT IN has them."""
         found = []
         for conjunct in self._conjuncts(node.plan.condition()):
-            if conjunct.getClass().getSimpleName() != "Or":
+            if kind_of(conjunct) != "Or":
                 continue
             equal, null = conjunct.left(), conjunct.right()
-            if [j.getClass().getSimpleName() for j in (equal, null)] != ["EqualTo", "IsNull"] or not null.child().semanticEquals(equal):
+            if [kind_of(j) for j in (equal, null)] != ["EqualTo", "IsNull"] or not null.child().semanticEquals(equal):
                 continue
             pair = self._sides(node, equal)
             if pair is not None:
@@ -249,8 +245,8 @@ class Trees(Expressions):
         found, rest = [], [condition]
         while rest:
             expression = rest.pop()
-            if expression.getClass().getSimpleName() == "And":
-                rest += [expression.right(), expression.left()]
+            if kind_of(expression) == "And":
+                rest += reversed(self.list(expression.children()))
             else:
                 found.append(expression)
         return found
@@ -263,8 +259,8 @@ class Trees(Expressions):
         if window.kind != "Window":
             return None
         numbers = {alias.exprId().id() for alias in self._numbers(window.plan)}
-        found = [c for c in self._conjuncts(self.some(node.plan.condition())) if c.getClass().getSimpleName() in _FIRST]
-        tested = [(_FIRST[c.getClass().getSimpleName()], self.expression(c.left()), str(c.right().toString())) for c in found]
+        found = [c for c in self._conjuncts(self.some(node.plan.condition())) if kind_of(c) in _FIRST]
+        tested = [(_FIRST[kind_of(c)], self.expression(c.left()), str(c.right().toString())) for c in found]
         return window if any(e.plain and e.attribute in numbers and value == wanted for wanted, e, value in tested) else None
 
     def unexpanded(self, node: Node) -> frozenset[int]:
@@ -275,7 +271,7 @@ class Trees(Expressions):
 
     def references(self, node: Node) -> frozenset[int]:
         """The attribute ids that the node's own expressions read."""
-        return frozenset(a.exprId().id() for plan in node.spine for a in self.list(plan.references().toSeq()))
+        return frozenset(i for plan in node.spine for i in pickle.loads(self._trees.references(plan)))
 
     def describe(self, node: Node) -> str:
         """One line on a node, as Spark prints it."""
@@ -285,27 +281,11 @@ class Trees(Expressions):
         """The source whose placeholder this leaf is, if it is one."""
         return self._sources.get(plan.rdd().id()) if plan.nodeName() == "LogicalRDD" else None
 
-    def census(
-        self, plan: Java, subqueries: bool = True, leave_out: Callable[[str, Java], bool] = lambda *_: False
-    ) -> list[tuple[str, Java]]:
-        """(class name, object) of every plan node and expression in the plan, with those in its subqueries or without; `leave_out` says
-        which to leave out, with all that they contain."""
-        found: list[tuple[str, Java]] = []
-        rest = [plan]
-        while rest:
-            java = rest.pop()
-            kind = str(java.getClass().getSimpleName())
-            if leave_out(kind, java):
-                continue
-            found.append((kind, java))
-            rest += self.list(java.children())
-            if self.is_a(java, QUERY_PLAN):
-                rest += self.list(java.expressions())
-                if java.nodeName() == "UnresolvedWith":
-                    rest += self.list(java.innerChildren())
-            elif subqueries and self.is_a(java, PLAN_EXPRESSION):
-                rest.append(java.plan())
-        return found
+    def census(self, plan: Java, subqueries: bool = True, without: Sequence[Java] = ()) -> Census:
+        """Every node and expression in a plan or an expression, or in each of a sequence of these, with those in their subqueries or not;
+        `without`: expressions to leave out, with all that they contain."""
+        found = self._trees.census(plan, subqueries, self.java_list(self.seq(without)) if without else None)
+        return Census(found, tuple(Kind(*kind) for kind in pickle.loads(found.kinds())))
 
     def _project(self, expressions: Sequence[Java], child: Java) -> Java:
         return self._project_class(self.seq(expressions), child)

@@ -28,14 +28,14 @@ class UserFunction:
 def user_functions(plan: Java, catalyst: Catalyst) -> list[UserFunction]:
     """The functions of users in an analysed plan, also in its subqueries, in the plan's order; each as often as it is called."""
     found = []
-    for kind, java in catalyst.census(plan):
+    for kind, java in catalyst.census(plan).of((*_PYTHON, *_JVM, *_FOREIGN)):
         if kind in _PYTHON:
             shape = f"{kind} {java.evalType()} {_type(kind, java)}"
             found.append(UserFunction(str(java.name()), shape, pickled=bytes(_of(catalyst.spark).command(java.func()))))
         elif kind in _JVM:
             digest = _of(catalyst.spark).digest(getattr(java, _JVM[kind])())
             found.append(UserFunction(_name(java), f"{kind} {java.dataType().json()}", digest=digest))
-        elif kind in _FOREIGN:
+        else:
             found.append(UserFunction(_name(java), kind))
     return found
 

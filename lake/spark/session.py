@@ -121,12 +121,18 @@ def silence_pyspark_errors() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
+def settings_of(spark: SparkSession) -> dict[str, str]:
+    """All settings of a session, in one call."""
+    found: dict[str, str] = jvm_of(spark).conversions.dict(spark._jsparkSession.conf().getAllAsJava())
+    return found
+
+
 def own_session(spark: SparkSession) -> SparkSession:
     """A clone of a session with its settings, without its temporary views (trap 17)."""
     java = getattr(spark, "_jsparkSession", None)
     if java is None:
         raise ConfigError("This session is a Spark Connect client, which has no JVM to reach. Lakejoin needs a classic Spark session.")
-    if EXTENSION not in (spark.sparkContext.getConf().get("spark.sql.extensions") or ""):
+    if EXTENSION not in str(spark.conf.get("spark.sql.extensions", "")):
         try:
             spark._jvm.org.apache.spark.sql.delta.DeltaLog.toString()  # type: ignore[union-attr]
         except (Py4JError, TypeError) as error:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from lake.config.models import Config
 from lake.core.plan import FUNCTION
+from lake.spark.session import settings_of
 from lake.spark.session_digest import SESSION_DIGEST, definition_digest, digest
 
 _SETTINGS = (
@@ -45,7 +46,7 @@ def fingerprint(
     written = settings.function is None and not functions  # what a function does is written elsewhere
     if written and (session := spark.conf.get(SESSION_DIGEST, None)) is not None:
         parts["text"] = definition_digest(view, config, list(primary_keys), session)
-    legacy = {k: v for k, v in spark.conf.getAll.items() if k.startswith("spark.sql.legacy.")}
+    legacy = {k: v for k, v in settings_of(spark).items() if k.startswith("spark.sql.legacy.")}
     return parts | legacy
 
 

@@ -11,7 +11,7 @@ from lake.catalyst.nodes import Attribute, Measure, Node
 from lake.errors import InternalError
 
 PLAN = object()
-LEAF = Node("LogicalRDD", (PLAN,), (), (Attribute(1, "id", None),), "orders")
+LEAF = Node("LogicalRDD", (PLAN,), (), (Attribute(1, "id", None, 0),), "orders")
 COUNT = Measure(2, "count", "BIGINT", 0)
 
 

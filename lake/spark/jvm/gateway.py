@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import JavaPackage
+from py4j.java_gateway import JavaObject, JavaPackage
 from pyspark.sql import SparkSession
 
 Java = Any  # an object that lives in the JVM
@@ -22,8 +23,9 @@ _MOST_AT_ONCE = 10
 class Jvm:
     """The classes of a JVM by their names. Each is looked up once: py4j searches all jars for each part of a name."""
 
-    def __init__(self, names: Any) -> None:
+    def __init__(self, names: Any, gateway: Any = None) -> None:
         self._names = names
+        self._gateway = gateway
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._names, name)
@@ -34,6 +36,17 @@ class Jvm:
     def conversions(self) -> Scala:
         """The conversions between Python's and Scala's collections."""
         return Scala(self)
+
+    @cached_property
+    def own_trees(self) -> Java:
+        """Tells of plans and expressions, much in one call."""
+        return self.own("Trees").of(self._gateway.java_gateway_server)
+
+    def held(self, name: str, kind: str) -> Java:
+        """An object by its name in the gateway, where the JVM keeps it for Python, and the simple name of its class."""
+        found = JavaObject(name, self._gateway._gateway_client)
+        found._kind = kind
+        return found
 
     @cached_property
     def own_plans(self) -> Java:
@@ -112,8 +125,9 @@ def jvm_of(spark: SparkSession) -> Any:
         if names not in _jvms:
             for name in _OF_PYSPARK:
                 setattr(names, name, getattr(names, name))
-            opened = Jvm(names)
-            opened.own("Answers").hasten(spark.sparkContext._gateway.java_gateway_server)  # type: ignore[union-attr]
+            gateway: Any = spark.sparkContext._gateway
+            opened = Jvm(names, gateway)
+            opened.own("Answers").hasten(gateway.java_gateway_server)
             _jvms[names] = opened
         return _jvms[names]
 
@@ -130,11 +144,20 @@ def active(jvm: Any, session: Java) -> Iterator[None]:
         sessions.setActiveSession(before.get()) if before.isDefined() else sessions.clearActiveSession()
 
 
+def kind_of(java: Java) -> str:
+    """The simple name of an object's class, asked for once."""
+    if "_kind" not in java.__dict__:
+        java._kind = str(java.getClass().getSimpleName())
+    return str(java._kind)
+
+
 class Scala:
-    """Conversions between Python's collections and Scala's. Each element is a call to the JVM, so only for short ones."""
+    """Conversions between Python's collections and Scala's, for short ones."""
 
     def __init__(self, jvm: Any) -> None:
-        self._converters = jvm.scala.jdk.javaapi.CollectionConverters
+        self._held = jvm.held
+        self._trees = jvm.own_trees
+        self._as_java = jvm.scala.jdk.javaapi.CollectionConverters.asJava
         self._array_list, self._list_of = jvm.java.util.ArrayList, jvm.java.util.List.of
         self._to_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
         self._to_json = jvm.org.apache.spark.sql.delta.util.JsonUtils.toJson
@@ -144,12 +167,15 @@ class Scala:
 
     def list(self, sequence: Java) -> list[Any]:
         """A Scala sequence as a Python list."""
+        found = self._trees.items(sequence)
+        if found is not None:
+            return [self._held(*item) for item in pickle.loads(found)]
         items = self.java_list(sequence)
         return [items.get(i) for i in range(items.size())]  # not its iterator, whose end is an exception across the gateway
 
     def java_list(self, sequence: Java) -> Java:
         """A Scala sequence as a Java list. Its items stay in the JVM until they are read."""
-        return self._converters.asJava(sequence)
+        return self._as_java(sequence)
 
     def seq(self, items: Iterable[Any]) -> Java:
         """A Python list as a Scala immutable sequence."""
