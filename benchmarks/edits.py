@@ -50,7 +50,8 @@ class Bench:
     def opened(self, query: str) -> Lakehouse:
         views = {"q20": {**self.settings["views"]["q20"], "query": query}}
         spark = self.lake.spark if hasattr(self, "lake") else None
-        return open_lake({**self.settings, "root": str(self.root), "views": views}, spark=spark)
+        memory = {"spark.driver.memory": "8g"}
+        return open_lake({**self.settings, "root": str(self.root), "views": views, "spark": memory}, spark=spark)
 
 
 def main() -> int:

@@ -2,17 +2,20 @@
 
 Each refresh is judged by the law, with both ends from plain Spark. Prints what was exercised (operator × rule × kind of change) and
 fails where a view was wrong, where an operator was never exercised, or where less than 90 % of the refreshes that had changes to
-show were incremental.
+show were incremental. With --edits, queries are edited, and the views brought to the edited ones; prints each edit by its kind.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import sys
+import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -24,6 +27,7 @@ from lake.relations.base import Relation
 from lake.relations.joins import Join
 from lake.spark.session import make_session
 from tests.conftest import LONG
+from tests.fuzz.edits import DDL, Edited, WrongEditError, edited_lake
 from tests.fuzz.histories import KINDS, History
 from tests.fuzz.queries import SCHEMAS, Generator, Query
 from tests.relations.laws import Rows, View
@@ -56,7 +60,6 @@ EXPECTED = [
     "explode",
     "grouping_sets",
 ]
-_DDL = {t: ", ".join(f"{c} {k}" for c, k in columns.items()) for t, columns in SCHEMAS.items()}
 
 
 @dataclass
@@ -94,7 +97,7 @@ def case(spark: SparkSession, seed: int, steps: int, found: Found) -> None:
     if not _planned_by_spark(spark, query):
         found.refused += 1
         return
-    view = View(spark, _DDL, query.sql)
+    view = View(spark, DDL, query.sql)
     tables = history.tables
     before = view.truth(tables)
     for _ in range(steps):
@@ -121,7 +124,7 @@ def _planned_by_spark(spark: SparkSession, query: Query) -> bool:
     """Whether plain Spark can plan it. INTERSECT ALL with a column selected twice, for one, it can't (PLAN_VALIDATION_FAILED), nor some
     projections over a union (its optimizer's PushProjectionThroughUnion finds a column missing)."""
     session = spark.newSession()
-    for table, ddl in _DDL.items():
+    for table, ddl in DDL.items():
         session.createDataFrame([], ddl).createOrReplaceTempView(table)
     try:
         session.sql(query.sql).collect()
@@ -153,7 +156,7 @@ def smallest(spark: SparkSession, query: Query, since: dict[str, Rows], until: d
 
 def _wrong(spark: SparkSession, query: Query, since: dict[str, Rows], until: dict[str, Rows]) -> bool:
     try:
-        View(spark, _DDL, query.sql).assert_law(since, until)
+        View(spark, DDL, query.sql).assert_law(since, until)
     except AssertionError:
         return True
     except Exception:  # another error than the one looked for: not a smaller case of it
@@ -176,13 +179,49 @@ def run(spark: SparkSession, seed: int, seconds: float, most: int = 1_000_000, s
     return found
 
 
+def run_edits(spark: SparkSession, seed: int, seconds: float, most: int = 1_000_000) -> Edited:
+    """Edits from the seed on until the time is over. Raises WrongEditError."""
+    found, started = Edited(), time.monotonic()
+    for number in range(most):
+        if time.monotonic() - started > seconds:
+            break
+        folder = Path(tempfile.mkdtemp(prefix="edits-"))
+        try:
+            edited_lake(spark, folder, seed + number, lambda query: _planned_by_spark(spark, query), found)
+        except WrongEditError:
+            raise
+        except Exception as error:
+            raise WrongEditError(f"seed {seed + number}: {type(error).__name__}: {error}") from error
+        finally:
+            shutil.rmtree(folder)
+    return found
+
+
+def _main_of_edits(console: Console, seed: int, seconds: float) -> int:
+    try:
+        found = run_edits(make_session(LONG), seed, seconds)
+    except WrongEditError as error:
+        console.print(str(error), markup=False, soft_wrap=True)
+        return 1
+    kinds = sorted({kind for _, kind in found.kinds})
+    table = Table("edit", *kinds)
+    for edit in sorted({edit for edit, _ in found.kinds}):
+        table.add_row(edit, *(str(found.kinds[edit, kind]) for kind in kinds))
+    console.print(table)
+    console.print(f"{found.kinds.total()} edits, and {found.refreshes} refreshes after them")
+    return 0
+
+
 def main() -> int:
     """Run, print the coverage, and say whether all is well."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--edits", action="store_true", help="edits of queries instead of refreshes")
     options = parser.parse_args()
     console = Console()
+    if options.edits:
+        return _main_of_edits(console, options.seed * 1_000_000, options.seconds)
     try:
         found = run(make_session(LONG), options.seed * 1_000_000, options.seconds)
     except WrongError as error:
