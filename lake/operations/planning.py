@@ -57,10 +57,10 @@ class _Change:
 
 
 class Planning:
-    """The plans of views, each with the columns that those before it will have."""
+    """The plans of views, each with the columns that those before it will have. `counting`: they say how many rows the views have."""
 
-    def __init__(self, views: OpenViews) -> None:
-        self._views, self.config = views, views.config
+    def __init__(self, views: OpenViews, counting: bool = True) -> None:
+        self._views, self.config, self._counting = views, views.config, counting
         self._will_be: dict[str, Definition] = {}
 
     def each(self) -> Iterator[_Change]:
@@ -117,6 +117,8 @@ class Planning:
         if old_config is not None and before is not None:
             edit, new = self._compared(state, current, (old_config, self.config), schemas, keys, new, parts)
         planned = replace(_of_edit(view, edit, current.pinned, new, read), diff=_diff(view, before, new), token=token)
+        if self._counting:
+            planned = replace(planned, rows=current.pinned.count)
         return _Change(planned, new, edit, current.stamp.fingerprint, reads=read)
 
     def _inputs(
@@ -165,8 +167,13 @@ class Planning:
             of_sources = ("query", "columns", "keys")
             what = [p for p in other or parts if p not in of_sources]
             return Edit("recompute", f"{', '.join(what)} changed" if what else "columns or keys of what it reads changed"), new
-        laid_out_by = [*current.pinned.clustered_by, *current.pinned.partitioned_by]
-        edit = edit_of(old, again, laid_out_by, lambda part: define_part(again, self.config, schemas, keys, part))
+        pinned = current.pinned
+        edit = edit_of(
+            old,
+            again,
+            lambda: [*pinned.clustered_by, *pinned.partitioned_by],
+            lambda part: define_part(again, self.config, schemas, keys, part),
+        )
         if edit.kind == "difference" and (why := self._unreadable(state, current.stamp, {n: schemas[n] for n in again.sources})):
             return Edit("recompute", why), new
         blocks = any(e.on_failure == "block" for e in expectations_of(self.config, new.view))
@@ -208,7 +215,6 @@ def _of_edit(view: str, edit: Edit, pinned: Pinned, new: Definition, read: int) 
         columns_added=added,
         columns_dropped=dropped,
         columns_changed=changed,
-        rows=pinned.count,
         bytes_read=bytes_read,
         bytes_written=bytes_written,
     )
@@ -268,7 +274,7 @@ def apply(
                 f"The plan is out of date: {', '.join(other)} or what was published changed since it was made. Nothing was written. "
                 "Make a new plan, and read it."
             )
-    planning, results = Planning(views), list[RefreshResult]()
+    planning, results = Planning(views, counting=False), list[RefreshResult]()
     failed, skipped = dict[str, Exception](), list[str]()
     for view in planning.in_order(asked):
         if any(name in failed or name in skipped for name in views.reads(view)):

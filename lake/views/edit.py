@@ -40,9 +40,9 @@ class Edit:
     removed: Definition | None = None
 
 
-def edit_of(old: Definition, new: Definition, laid_out_by: Collection[str], define: Callable[[object], Definition]) -> Edit:
-    """The cheapest edit. Both definitions are over the same placeholders; `laid_out_by`: columns by which the table is clustered or
-    partitioned, which have to stay; `define`: makes a definition of another analysed plan over these."""
+def edit_of(old: Definition, new: Definition, laid_out_by: Callable[[], Collection[str]], define: Callable[[object], Definition]) -> Edit:
+    """The cheapest edit. Both definitions are over the same placeholders; `laid_out_by`: finds the columns by which the table is clustered
+    or partitioned, which have to stay; `define`: makes a definition of another analysed plan over these."""
     why = _incomparable(old, new)
     if why:
         return Edit("recompute", why)
@@ -61,8 +61,8 @@ def edit_of(old: Definition, new: Definition, laid_out_by: Collection[str], defi
     if select.condition:
         return Edit("delete", f"the rows that no longer qualify are deleted{_where(select)}", select)
     gone = [n for n in names if n not in renames.values()]
-    if set(gone) & set(laid_out_by):
-        return Edit("rewrite", f"the table is laid out by {', '.join(sorted(set(gone) & set(laid_out_by)))}, which is dropped", select)
+    if gone and (kept := sorted(set(gone) & set(laid_out_by()))):
+        return Edit("rewrite", f"the table is laid out by {', '.join(kept)}, which is dropped", select)
     return Edit("metadata", _columns(gone, renames), select)
 
 
