@@ -7,7 +7,7 @@ SEED ?= 42
 SECONDS ?= 60
 PORT ?= 8080
 
-.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz docs lint bench bench-large bench-realtime clean lock
+.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz fuzz-edits docs lint bench bench-large bench-realtime clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -35,6 +35,9 @@ test-fast: $(VENV)/.development ## Run the fast tier: no kills, fuzzing, Airflow
 
 fuzz: $(VENV)/.development ## Random queries and histories against Spark from scratch (SECONDS, SEED)
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED)
+
+fuzz-edits: $(VENV)/.development ## Random edits of random queries, and the refreshes after them, against Spark (SECONDS, SEED)
+	$(BIN)/python -m tests.fuzz --edits --seconds $(SECONDS) --seed $(SEED)
 
 docs: $(VENV)/.development ## Generate the reference pages and build the documentation in .site
 	$(BIN)/python -m docs.generate
