@@ -6,15 +6,17 @@ NULL and have a value again, and dimensions change, come and go.
 
 from __future__ import annotations
 
+import re
+
 
 def _some(key: str, step: int, one_in: int) -> str:
     """A share of the rows by hash, other ones in each round."""
     return f"pmod(xxhash64({key}, {step}), {one_in}) = 0"
 
 
-def statements(step: int) -> list[str]:
-    """SQL statements with the tables' names in braces."""
-    return [*_facts(step), *_dimensions(step), *_rows_come_and_go(step)]
+def statements(step: int) -> list[tuple[str, str]]:
+    """(table, statement that changes it, with the table's name in braces), in order."""
+    return [(re.findall(r"{(\w+)}", text)[0], text) for text in (*_facts(step), *_dimensions(step), *_rows_come_and_go(step))]
 
 
 def _facts(step: int) -> list[str]:

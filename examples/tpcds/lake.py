@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +35,20 @@ def queries() -> dict[str, str]:
     return {view: (_CONFIG.parent / body["query_file"]).read_text() for view, body in _settings()["views"].items()}
 
 
+def tables_of(names: Collection[str]) -> list[str]:
+    """The tables that the named queries read (by their names in the text, so it may be more)."""
+    words = {word for view, text in queries().items() if view in names for word in re.findall(r"\w+", text)}
+    return [table for table in COLUMNS if table in words]
+
+
 def opened(
     root: Path, names: Collection[str], spark_settings: Mapping[str, str] | None = None, spark: SparkSession | None = None
 ) -> Lakehouse:
-    """The lakehouse with the named queries as views, over the tables in a folder; in a session if one is given."""
+    """The lakehouse with the named queries as views, over the tables in a folder that they read; in a session if one is given."""
+    settings, wanted = _settings(), tables_of(names)
+    tables = {table: body for table, body in settings["tables"].items() if table in wanted}
     views = {view: {"query": text} for view, text in queries().items() if view in names}
-    return open_lake({**_settings(), "root": str(root), "views": views, "spark": dict(spark_settings or {})}, spark=spark)
+    return open_lake({**settings, "root": str(root), "tables": tables, "views": views, "spark": dict(spark_settings or {})}, spark=spark)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from examples.delta import write
 from examples.tpcds import calendar, goods, people, places, sales
 from examples.tpcds.changes import statements
 from examples.tpcds.sales import Sizes
+from examples.tpcds.schema import COLUMNS
 
 
 def dimensions(sizes: Sizes) -> dict[str, pa.Table]:
@@ -52,13 +54,19 @@ def later(sizes: Sizes, step: int) -> Sizes:
 
 
 class Tpcds:
-    """The Delta tables under a folder, and what happens to them."""
+    """Some of the Delta tables (by default all) under a folder, and what happens to them."""
 
-    def __init__(self, spark: SparkSession, root: Path, sizes: Sizes = Sizes()) -> None:  # noqa: B008 (it is immutable)
-        self.spark, self.root, self.sizes = spark, root, sizes
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: Path,
+        tables: Collection[str] = tuple(COLUMNS),
+        sizes: Sizes = Sizes(),  # noqa: B008 (it is immutable)
+    ) -> None:
+        self.spark, self.root, self.tables, self.sizes = spark, root, tables, sizes
 
     def load(self) -> None:
-        """Make all tables."""
+        """Make the tables."""
         for table, made in {**dimensions(self.sizes), **facts(self.sizes)}.items():
             self._write(table, made, "errorifexists")
 
@@ -66,10 +74,13 @@ class Tpcds:
         """A round of changes (1, 2, ...): new sales and returns, then updates and deletes in facts and dimensions."""
         for table, made in facts(later(self.sizes, step)).items():
             self._write(table, made, "append")
-        for statement in statements(step):
-            self.spark.sql(statement.format_map({table.name: f"delta.`{table}`" for table in self.root.iterdir()}))
+        for table, statement in statements(step):
+            if table in self.tables:
+                self.spark.sql(statement.replace(f"{{{table}}}", f"delta.`{self.root / table}`"))
 
     def _write(self, table: str, made: pa.Table, mode: str) -> None:
+        if table not in self.tables:
+            return
         file = self.root / ".made" / f"{table}.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(made, file)

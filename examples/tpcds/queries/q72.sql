@@ -1,6 +1,6 @@
 SELECT i_item_desc, w_warehouse_name, d1.d_week_seq,
-       count(CASE WHEN p_promo_sk IS NULL THEN 1 ELSE 0 END) AS no_promo,
-       count(CASE WHEN p_promo_sk IS NOT NULL THEN 1 ELSE 0 END) AS promo, count(*) AS total_cnt
+       sum(CASE WHEN p_promo_sk IS NULL THEN 1 ELSE 0 END) AS no_promo,
+       sum(CASE WHEN p_promo_sk IS NOT NULL THEN 1 ELSE 0 END) AS promo, count(*) AS total_cnt
 FROM catalog_sales
 JOIN inventory ON cs_item_sk = inv_item_sk
 JOIN warehouse ON w_warehouse_sk = inv_warehouse_sk
