@@ -7,7 +7,7 @@ SEED ?= 42
 SECONDS ?= 60
 PORT ?= 8080
 
-.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz fuzz-edits docs lint bench bench-large bench-realtime clean lock
+.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz fuzz-edits docs lint bench bench-large bench-realtime bench-tpcds clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -67,6 +67,9 @@ bench-large: $(VENV)/.development ## The same changes of q20 at 0.5, 5 and 50 mi
 bench-realtime: $(VENV)/.development ## The real-time path at 1,000 events a second for ten minutes, and beside what else there is
 	$(BIN)/python -m benchmarks.realtime
 	$(BIN)/python -m benchmarks.plots realtime
+
+bench-tpcds: $(VENV)/.development ## TPC-DS's 99 queries through two rounds of changes, each refresh compared with the query
+	$(BIN)/python -m benchmarks.tpcds
 
 lock: ## Resolve setup.cfg into requirements/*.lock (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate setup.cfg --extra quality -o requirements/core.lock
