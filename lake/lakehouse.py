@@ -43,7 +43,19 @@ from lake.delta.retention import changed_last, changes_gone, feed_gap
 from lake.delta.sidecar import Folder
 from lake.delta.tables import Table
 from lake.errors import ConfigError, LakeError, SourceError, TargetError
-from lake.operations import adopting, backfill, compare, development, drop, environments, leftovers, maintenance, planning, removed
+from lake.operations import (
+    adopting,
+    applying,
+    backfill,
+    compare,
+    development,
+    drop,
+    environments,
+    leftovers,
+    maintenance,
+    planning,
+    removed,
+)
 from lake.operations.promoting import Promoting, refuse_other_environments, refuse_other_settings, refuse_refused
 from lake.operations.refresh_all import refresh_all
 from lake.operations.refreshing import Request, logged, refreshed
@@ -140,12 +152,15 @@ class Lakehouse(OpenViews):
         views: Collection[str] | None = None,
         plan: Plan | None = None,
         on_end: Callable[[PlannedView, RefreshResult], None] = lambda *_: None,
+        *,
+        alone: applying.Alone = applying.unshared,
     ) -> list[RefreshResult]:
         """Carry out what `plan` says, for all views or some, in dependency order, each in one commit; readers see the old rows until then.
 
         `plan`: one that was read before; ConcurrencyError, with nothing written, where it is another one now. `on_end`: called with each
         view that is done. An edit leaves the view at its snapshot; its next refresh reads what came since. A view that fails does not stop
-        those that do not read it: ViewsFailedError names each at the end, and the next call goes on.
+        those that do not read it: ViewsFailedError names each at the end, and the next call goes on. `alone`: entered with the names of
+        views around what changes them; it gives whether others changed them until then, so that they have to be planned again.
         """
         self._refuse_eventual("apply")
         for view in views or ():
@@ -159,7 +174,7 @@ class Lakehouse(OpenViews):
             until = development.as_production(self, planned.view)
             return refreshed(self, Request(planned.view, until, gate=self._gate(planned.view, ()), own=True))
 
-        return planning.apply(self, views, plan, act, on_end)
+        return applying.apply(self, applying.Request(act, views, plan, on_end, alone))
 
     @verb("Promoting the environment")
     def promote(

@@ -1,9 +1,9 @@
-"""Plans what a changed lakejoin.yml means for each view, and carries it out: build, edit, rebuild. Planning writes nothing."""
+"""Plans what a changed lakejoin.yml means for each view: build, edit, rebuild. Nothing is written."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -14,25 +14,20 @@ from lake.config.models import HIDDEN_PREFIX, Config
 from lake.config.view_sources import expectations_of
 from lake.core.plan import differing
 from lake.core.planned import Plan, PlannedView, RowChanges
-from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
-from lake.delta.sources import PinnedSources
 from lake.delta.tables import Table
-from lake.errors import ConcurrencyError, DefinitionError, LakeError, ViewsFailedError
-from lake.operations.beside import beside_production, built_from_others, cloned, will_be_own
+from lake.errors import DefinitionError, LakeError
+from lake.operations.beside import beside_production, built_from_others, will_be_own
 from lake.operations.removed import removed_views
-from lake.operations.renaming import taken_over
 from lake.operations.row_changes import row_changes
 from lake.operations.verify import Share
-from lake.refresh.decide import Decision
-from lake.refresh.edited import EditRun
 from lake.spark.failures import SPARK_ERRORS, as_lake_error, safely
 from lake.spark.session_digest import digest
 from lake.views.definition import Definition, define_each, define_part
 from lake.views.edit import Edit, edit_of
-from lake.views.inputs import NO_INPUTS, Inputs
+from lake.views.inputs import Inputs
 from lake.views.query import named
 from lake.views.recorded import Recorded, digest_of, recorded
 from lake.views.registry import OpenView, OpenViews
@@ -44,7 +39,7 @@ _EDITS_OF_ROWS = ("metadata", "delete", "rewrite", "difference")
 
 
 @dataclass(frozen=True)
-class _Change:
+class Change:
     """A view's plan, with what it takes to carry it out. `definition`: the new one, None where it is refused; `earlier`: the table of its
     earlier name; `reads`: the bytes of its sources."""
 
@@ -55,6 +50,13 @@ class _Change:
     earlier: Table | None = None
     reads: int = 0
 
+    @property
+    def writes(self) -> frozenset[str]:
+        """The names of the views whose tables are written when it is carried out; none where nothing is to be done."""
+        if self.planned.action in ("none", "refused"):
+            return frozenset()
+        return frozenset({self.planned.view, *([self.earlier.label] if self.earlier is not None else [])})
+
 
 class Planning:
     """The plans of views, each with the columns that those before it will have. `counting`: they say how many rows the views have."""
@@ -63,7 +65,7 @@ class Planning:
         self._views, self.config, self._counting = views, views.config, counting
         self._will_be: dict[str, Definition] = {}
 
-    def each(self) -> Iterator[_Change]:
+    def each(self) -> Iterator[Change]:
         """What is to be done for each view, in the order in which it has to be done. Views that can't be analysed are refused."""
         yield from map(self.of, self.in_order())
 
@@ -71,18 +73,18 @@ class Planning:
         """The views, or those asked for, each after those that it reads."""
         return [view for view in self._views.in_order(self.config.views) if asked is None or view in asked]
 
-    def of(self, view: str) -> _Change:
+    def of(self, view: str) -> Change:
         """What is to be done for a view. The views that it reads have been planned, or are as they are published."""
         try:
             with self._views.opened(view) as state:
                 change = self._of(view, state)
         except LakeError as error:
-            return _Change(PlannedView(view, "refused", str(error), downstream=self._downstream(view)))
+            return Change(PlannedView(view, "refused", str(error), downstream=self._downstream(view)))
         if change.definition is not None and change.planned.action != "none":
             self._will_be[view] = change.definition
         return replace(change, planned=replace(change.planned, downstream=self._downstream(view)))
 
-    def _of(self, view: str, state: OpenView) -> _Change:
+    def _of(self, view: str, state: OpenView) -> Change:
         earlier = earlier_table(state.spark, self.config, view)
         if earlier is not None:
             change = self._from(view, state, published(state.spark, earlier))
@@ -94,7 +96,7 @@ class Planning:
         other = built_from_others(self._views, view, self._will_be) if change.planned.action in ("none", "edit") else ""
         return replace(change, planned=replace(change.planned, action="rebuild", how="", reason=other)) if other else change
 
-    def _from(self, view: str, state: OpenView, current: Published | None) -> _Change:
+    def _from(self, view: str, state: OpenView, current: Published | None) -> Change:
         """What is to be done for a view, from what is published."""
         names, pins = self._views.reads(view), dict[str, Pinned]()
         before = None
@@ -107,11 +109,11 @@ class Planning:
         read = sum(pin.bytes for name, pin in pins.items() if name in new.sources)
         if current is None or current.stamp is None:
             planned = PlannedView(view, "build", "the view has not been built yet", bytes_read=read, bytes_written=read)
-            return _Change(planned, new, reads=read)
+            return Change(planned, new, reads=read)
         token = digest(f"{current.stamp.number} {digest_of(current.stamp.fingerprint)} {digest_of(new.fingerprint)}")
         parts = differing(current.stamp.fingerprint, new.fingerprint)
         if not parts:
-            return _Change(PlannedView(view, "none", token=token), new, reads=read)
+            return Change(PlannedView(view, "none", token=token), new, reads=read)
         function = self.config.view(view).function
         edit = Edit("recompute", "a function gives its rows" if function else "the table does not say which query it was built with")
         if old_config is not None and before is not None:
@@ -119,7 +121,7 @@ class Planning:
         planned = replace(_of_edit(view, edit, current.pinned, new, read), diff=_diff(view, before, new), token=token)
         if self._counting:
             planned = replace(planned, rows=current.pinned.count)
-        return _Change(planned, new, edit, current.stamp.fingerprint, reads=read)
+        return Change(planned, new, edit, current.stamp.fingerprint, reads=read)
 
     def _inputs(
         self, state: OpenView, names: Sequence[str], pins: dict[str, Pinned]
@@ -253,88 +255,10 @@ def _row_changes(views: OpenViews, view: str, share: Share) -> RowChanges | str:
     return replace(found, samples=tuple(samples))
 
 
-def apply(
-    views: OpenViews,
-    asked: Collection[str] | None,
-    shown: Plan | None,
-    act: Callable[[PlannedView], RefreshResult],
-    on_end: Callable[[PlannedView, RefreshResult], None] = lambda *_: None,
-) -> list[RefreshResult]:
-    """Carry out what is to be done for all views, or those asked for, each in one commit. `act`: builds or rebuilds a view; `shown`: a plan
-    that was read before; `on_end`: called with each view that is done.
-
-    Raises ConcurrencyError where the plan is another one now, before anything is done. A view that fails does not stop those that do not
-    read it: ViewsFailedError names each at the end (of one view that was asked for, its own error is raised).
-    """
-    if shown is not None:
-        now = plan(views)
-        other = now.differing(shown, [v.view for v in now.views if asked is None or v.view in asked])
-        if other:
-            raise ConcurrencyError(
-                f"The plan is out of date: {', '.join(other)} or what was published changed since it was made. Nothing was written. "
-                "Make a new plan, and read it."
-            )
-    planning, results = Planning(views, counting=False), list[RefreshResult]()
-    failed, skipped = dict[str, Exception](), list[str]()
-    for view in planning.in_order(asked):
-        if any(name in failed or name in skipped for name in views.reads(view)):
-            skipped.append(view)
-            continue
-        try:
-            for planned, result in _applied(views, planning, view, act):
-                results.append(result)
-                on_end(planned, result)
-        except Exception as error:  # whatever it is, it is this view's alone
-            if asked is not None and len(asked) == 1:
-                raise
-            failed[view] = error
-    if failed:
-        raise ViewsFailedError(failed, skipped, results, "applied") from next(iter(failed.values()))
-    return results
-
-
-def _applied(
-    views: OpenViews, planning: Planning, view: str, act: Callable[[PlannedView], RefreshResult]
-) -> Iterator[tuple[PlannedView, RefreshResult]]:
-    """What is done for a view, each with its result."""
-    change = planning.of(view)
-    if change.planned.action == "rename":
-        yield change.planned, _renamed_table(views, change)
-        change = planning.of(view)
-    if change.planned.action == "refused":
-        raise DefinitionError(f"View {view!r} can't be applied: {change.planned.reason}")
-    if change.planned.action == "edit" and views.is_shared(view) and not cloned(views, view):
-        planned = replace(change.planned, action="build", how="", reason="it is edited, and production's table can't be cloned")
-        yield planned, act(planned)
-    elif change.planned.action == "edit":
-        yield change.planned, _edited(views, change)
-    elif change.planned.action != "none":
-        yield change.planned, act(change.planned)
-
-
 def _renamed(planned: PlannedView, earlier: Table) -> PlannedView:
     """The plan of a view of another name before: whatever is done comes after its table was taken over."""
     then = "" if planned.action == "none" else f"; then {planned.action}{f' ({planned.how})' if planned.how else ''}: {planned.reason}"
     return replace(planned, action="rename", reason=f"the table of {earlier.label} is taken over{then}")
-
-
-def _renamed_table(views: OpenViews, change: _Change) -> RefreshResult:
-    assert change.earlier is not None
-    with views.opened(change.planned.view) as state:
-        return taken_over(state.spark, views.config, change.planned.view, change.earlier)
-
-
-def _edited(views: OpenViews, change: _Change) -> RefreshResult:
-    assert change.definition is not None
-    assert change.edit is not None
-    view = change.planned.view
-    with views.opened(view) as state:
-        decision = Decision(views.path, state.spark, change.definition, NO_INPUTS, rebuild=False)
-        sources = None
-        if change.edit.kind == "difference" and (current := published(state.spark, views.view_table(view))) and current.stamp:
-            pins = views.pins_of(state.spark, current.stamp)
-            sources = PinnedSources({name: views.path.input(name) for name in pins}, pins, None)
-        return EditRun(decision, change.edit, change.before, sources).run()
 
 
 def _with_query(config: Config, view: str, before: Recorded) -> Config:
