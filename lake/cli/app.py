@@ -600,7 +600,9 @@ def setup(
 app.command(epilog="Examples: lakejoin drop q20 | lakejoin drop q20 --dry-run --json | lakejoin drop q20 --yes")(dropping.drop)
 app.command(epilog="Examples: lakejoin gc | lakejoin gc --yes | lakejoin gc --older-than 7 --yes --json")(dropping.gc)
 app.command(epilog="Examples: lakejoin plan | lakejoin plan --out plan.json | lakejoin plan --markdown")(planning.plan)
-app.command(epilog="Examples: lakejoin apply | lakejoin apply q20 | lakejoin apply --plan plan.json")(planning.apply)
+app.command("apply", help=planning.apply.__doc__, epilog="Examples: lakejoin apply | lakejoin apply q20 | lakejoin apply --plan plan.json")(
+    planning.apply_command
+)
 app.command(
     epilog="Examples: lakejoin adopt q20 --table /nightly/q20 --at bid=57,auction=12 | lakejoin adopt q20 --verify-first --dry-run"
 )(adopting.adopt)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,6 +51,9 @@ def _open(settings: GlobalOptions, strict: bool) -> Any:
 
 opener: ContextVar[Opener] = ContextVar("opener", default=_open)
 """What opens the lakehouse of a command of this thread: `lakejoin serve` has an open one."""
+Alone = Callable[[Collection[str]], AbstractContextManager[bool]]
+alone: ContextVar[Alone] = ContextVar("alone", default=lambda _: nullcontext(False))
+"""The context in which no other request of this process changes some views (lake/operations/applying.py)."""
 
 
 class Invocation:
@@ -205,6 +208,10 @@ def write_atomically(file: Path, text: str) -> None:
                 raise
     except OSError as error:
         raise ConfigError(f"{file} can't be written ({error.strerror}). Name another place with --output.") from error
+
+
+writer: ContextVar[Callable[[Path, str], None]] = ContextVar("writer", default=write_atomically)
+"""What writes a file of a command of this thread: `lakejoin serve` sends its text to the client, which writes it."""
 
 
 def _umask() -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lake.cli import console
-from lake.cli.context import invocation, working, write_atomically
+from lake.cli.context import alone, invocation, working, writer
+from lake.cli.remote import in_server, taking
 from lake.core.planned import Plan, PlannedView
 from lake.core.results import RefreshResult
 from lake.core.texts import size_text
@@ -38,6 +39,11 @@ _COSTS = {
 }
 
 
+_Views = Annotated[list[str] | None, typer.Argument(help="The names of views. Default: all.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@in_server
 def plan(
     context: typer.Context,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the plan to this file, for lakejoin apply --plan.")] = None,
@@ -46,7 +52,7 @@ def plan(
     ] = False,
     sample: Annotated[bool, typer.Option("--sample", help=f"The same for one of {_PARTS} parts of the rows, by their keys.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a comment on a pull request.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: _Json = False,
 ) -> None:
     """Compare lakejoin.yml with what is published: which views are new, edited or gone, and what applying that costs. Writes no table.
 
@@ -60,7 +66,7 @@ def plan(
         lake = invoked.lake()
         found = working("planning", lambda: lake.plan(_share(full, sample)))
         if out is not None:
-            write_atomically(out, json.dumps(found.to_json(), indent=2) + "\n")
+            writer.get()(out, json.dumps(found.to_json(), indent=2) + "\n")
         if as_json:
             console.print_json(found.to_json())
         else:
@@ -69,13 +75,14 @@ def plan(
             raise typer.Exit(found.exit_code)
 
 
+@in_server
 def apply(
     context: typer.Context,
-    views: Annotated[list[str] | None, typer.Argument(help="The names of views. Default: all.")] = None,
-    shown: Annotated[
-        Path | None, typer.Option("--plan", help="A plan that lakejoin plan --out wrote: apply nothing if it is another one now.")
+    views: _Views = None,
+    plan: Annotated[
+        dict[str, Any] | None, typer.Option(help="A plan, as the verb plan gives it: apply nothing if it is another one now.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: _Json = False,
 ) -> None:
     """Carry out what lakejoin plan says: build new views, bring edited ones to their new query. Each is one commit; readers see the old
     rows until then.
@@ -83,19 +90,35 @@ def apply(
     A view that fails does not stop those that do not read it, and the next lakejoin apply goes on.
     """
     with invocation(context) as invoked:
+        shown = _plan_of(plan) if plan is not None else None
         lake = invoked.lake()
-        read = _read(shown) if shown is not None else None
 
         def on_end(planned: PlannedView, result: RefreshResult) -> None:
             if not as_json:
                 what = planned.how or planned.action
                 console.out().print(f"{planned.view}: {what}, {_counts(result)}: {result.reason or planned.reason}", markup=False)
 
-        results = working("applying", lambda: lake.apply(views, read, on_end))
+        results = working("applying", lambda: lake.apply(views, shown, on_end, alone=alone.get()))
         if as_json:
             console.print_json([result.to_json() for result in results])
         elif not results:
             console.out().print("Nothing to do: what is published is what lakejoin.yml says.")
+
+
+def apply_command(
+    context: typer.Context,
+    views: _Views = None,
+    file: Annotated[
+        Path | None, typer.Option("--plan", help="A plan that lakejoin plan --out wrote: apply nothing if it is another one now.")
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """`apply`, which a server can carry out, with the plan that is in a file here."""
+    if file is not None and taking.get() is not None:
+        raise typer.BadParameter("the server reads no file: send the plan itself, as `plan` of POST /v1/apply")
+    with invocation(context):
+        found = _read(file).to_json() if file is not None else None
+    apply(context, views=views, plan=found, as_json=as_json)
 
 
 def _share(full: bool, sample: bool) -> Any:
@@ -109,6 +132,13 @@ def _read(file: Path) -> Plan:
         return Plan.from_json(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise ConfigError(f"The plan {file} can't be read: {error}. Write one with lakejoin plan --out {file}.") from error
+
+
+def _plan_of(body: Mapping[str, Any]) -> Plan:
+    try:
+        return Plan.from_json(body)
+    except ValueError as error:
+        raise ConfigError(f"The plan can't be read: {error}. Ask the verb plan for one.") from error
 
 
 def _counts(result: RefreshResult) -> str:

@@ -28,6 +28,8 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit: the command then has a Spark application of its own."""
 
 
+FILE = "out"
+"""The option of a file that a command writes besides what it prints: a server sends the text, and the client writes it."""
 Taken = list[tuple[str, dict[str, Any]]]
 taking: ContextVar[Taken | None] = ContextVar("taking", default=None)
 """Takes commands and their options instead of running them, if it is set (lake/cli/served.py)."""
@@ -72,8 +74,8 @@ def _end_of_server(verb: str, settings: GlobalOptions, options: Mapping[str, Any
 
 def _carried_out(client: Client, verb: str, settings: GlobalOptions, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Print what the server's command prints, and end as it ends; returns the last event."""
-    file = options.get("output")
-    sent = {**options, "output": "-"} if file is not None else dict(options)
+    file, beside = options.get("output"), options.get(FILE)
+    sent = {name: value for name, value in options.items() if name != FILE} | ({"output": "-"} if file is not None else {})
     name, printed = os.urandom(16).hex(), list[str]()
     about = {
         "debug": settings.debug,
@@ -82,9 +84,11 @@ def _carried_out(client: Client, verb: str, settings: GlobalOptions, options: Ma
         "color": console.out().color_system if console.out().is_terminal else None,
         "terminal": console.out().is_terminal,
         "encoding": console.out().encoding,
+        "file": beside is not None,
     }
     try:
-        end = _shown(client.call(verb, sent, about, settings.run, name), printed if file not in (None, Path("-")) else None)
+        events = client.call(verb, sent, about, settings.run, name)
+        end = _shown(events, printed if file not in (None, Path("-")) else None, beside)
     except KeyboardInterrupt:
         with suppress(LakeError):  # a server that is gone runs nothing
             client.cancel(name)
@@ -103,8 +107,8 @@ def wrote_report(file: Path, text: str) -> None:
     console.out().print(f"Wrote {file}: open it in a browser.", markup=False)
 
 
-def _shown(events: Iterable[dict[str, Any]], kept: list[str] | None) -> dict[str, Any]:
-    """Print events as they come; returns the last. `kept`: takes the result instead of standard output."""
+def _shown(events: Iterable[dict[str, Any]], kept: list[str] | None, file: Path | None) -> dict[str, Any]:
+    """Print events as they come; returns the last. `kept`: takes the result instead of standard output; `file`: written besides."""
     end: dict[str, Any] = {}
     with ExitStack() as status:
         for event in events:
@@ -114,6 +118,8 @@ def _shown(events: Iterable[dict[str, Any]], kept: list[str] | None) -> dict[str
                 status.enter_context(console.output().working(event["status"]))
             if "err" in event:
                 _write(console.errors(), event["err"])
+            if "file" in event and file is not None:
+                write_atomically(file, event["file"])
             if "out" in event and kept is not None:
                 kept.append(event["out"])
             elif "out" in event:

@@ -17,10 +17,10 @@ import typer
 from rich.console import Console
 
 from lake.cli import app as commands
-from lake.cli import console
-from lake.cli.context import GlobalOptions, opener
+from lake.cli import console, planning
+from lake.cli.context import GlobalOptions, alone, opener, writer
 from lake.cli.logs import Lines
-from lake.cli.remote import Taken, taking
+from lake.cli.remote import FILE, Taken, taking
 from lake.core.variables import assigned
 from lake.lakehouse import Lakehouse
 from lake.server.engine import Engine
@@ -29,8 +29,16 @@ from lake.server.verbs import UsageError, Verb
 from lake.spark.failures import is_transient
 from lake.spark.job_groups import job_group
 
-_READ = (commands.show, commands.explain, commands.verify, commands.status, commands.history, commands.report)
-_WRITE = (commands.refresh, commands.rebuild, commands.backfill, commands.check, commands.snooze, commands.maintain)
+_READ = (commands.show, commands.explain, commands.verify, commands.status, commands.history, commands.report, planning.plan)
+_WRITE = (
+    commands.refresh,
+    commands.rebuild,
+    commands.backfill,
+    commands.check,
+    commands.snooze,
+    commands.maintain,
+    planning.apply,
+)
 _PLAIN_WIDTH = 200
 
 _request: ContextVar[Request | None] = ContextVar("request", default=None)
@@ -39,7 +47,7 @@ _request: ContextVar[Request | None] = ContextVar("request", default=None)
 
 def verbs() -> tuple[Verb, ...]:
     """The commands that a server carries out."""
-    return tuple(Verb.of(inspect.unwrap(command), command in _WRITE) for command in (*_READ, *_WRITE))
+    return tuple(Verb.of(inspect.unwrap(command), command in _WRITE, FILE) for command in (*_READ, *_WRITE))
 
 
 def parsed(words: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
@@ -55,7 +63,10 @@ def parsed(words: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         raise UsageError(message() if message is not None else str(error)) from error
     if not found:
         raise UsageError(f"{' '.join(words)!r} asks for nothing.")
-    return found[0]
+    verb, options = found[0]
+    if options.pop(FILE, None) is not None:
+        raise UsageError(f"The server writes no file: leave --{FILE} out, and write the result of `{verb} --json` where you want it.")
+    return verb, options
 
 
 @dataclass(frozen=True)
@@ -77,11 +88,22 @@ class Commands:
         call, client = request.call, request.call.client
         settings = GlobalOptions(self.engine.file, self.engine.env, call.run, bool(client.get("debug")))
         options = {**call.options, **({"output": Path("-")} if "output" in call.options else {})}  # files are the client's
+        command = self.verbs[call.verb].command
+        if client.get("file") and FILE in inspect.signature(command).parameters:
+            options[FILE] = Path("-")
         logs = _logs(request, str(client.get("log_format", "none")))
         jobs = job_group(self.engine.spark, request.jobs, f"lakejoin {call.verb}")
-        with assigned(_request, request), console.printing_to(_output(request)), assigned(opener, self._lake), logs, jobs:
+        with (
+            assigned(_request, request),
+            console.printing_to(_output(request)),
+            assigned(opener, self._lake),
+            assigned(alone, request.alone),
+            assigned(writer, lambda _, text: request.emit({"file": text})),
+            logs,
+            jobs,
+        ):
             try:
-                self.verbs[call.verb].command(CommandContext(settings), **options)
+                command(CommandContext(settings), **options)
             except typer.Exit as exited:
                 if isinstance(exited.__cause__, Exception):
                     request.error, request.again = type(exited.__cause__).__name__, is_transient(exited.__cause__)

@@ -101,7 +101,7 @@ async def _asked(http: Http, service: Service, verb: Verb, options: dict[str, An
         return _error(400, "Lakejoin-Request is at most 64 letters, digits, - and _.")
     if body.run is not None and getattr(http.state, ONLY_READS, False):
         return _error(403, "This token may only read, and `run` stores the result of a scheduled run. Leave it out.")
-    if verb.prints_json and not client:
+    if verb.prints_json and not client and not options.get("markdown"):
         options["as_json"] = True
     waits = "respond-async" not in http.headers.get("prefer", "")
     told = {name: value for name, value in client.items() if name not in _CLIENTS_OWN}

@@ -15,7 +15,7 @@ from lake.core.texts import time_text
 from lake.errors import LakeError
 from lake.server.lags import Lags
 from lake.server.queue import Queue
-from lake.server.request import Request
+from lake.server.request import Request, shown
 from lake.server.verbs import Body
 
 _SHOWN = 50
@@ -87,7 +87,7 @@ def _asked(request: Request) -> str:
         if name in ("views", "view", "as_json") or value in (None, False, [], ()):
             continue
         option = f"--{name.replace('_views', '').replace('_', '-')}"
-        words += [option if one is True else f"{option} {one}" for one in (value if isinstance(value, list) else [value])]
+        words += [option if one is True else f"{option} {shown(one)}" for one in (value if isinstance(value, list) else [value])]
     return " ".join(words)
 
 

@@ -1,7 +1,8 @@
 """Runs requests in threads: a bounded queue, one request at a time for a view, several at once for different views.
 
-A request that changes views waits until no other one that names them changes them. Requests that read wait for no view. A waiting request
-is joined by an equal one, since its answer will be no older than that one's own would be.
+A request that changes views waits until no other one that names them changes them. An apply finds out which views it has to change, and
+reserves each while it does; requests for all views wait until it has ended. Requests that read wait for no view. A waiting request is
+joined by an equal one, since its answer will be no older than that one's own would be.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 
-from lake.server.request import INTERRUPTED, Request
+from lake.server.request import INTERRUPTED, Lane, Request
 
 logger = logging.getLogger(__name__)  # not of "lakejoin", whose records go to the clients: it prints to standard error
 _ABANDONED_AFTER = 10.0
@@ -39,12 +41,16 @@ class DrainingError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """`parallel`: how many requests that write (and as many that read) run at once; `waiting`: how many wait; `seconds`: how long one may
-    run, None without limit."""
+    """`parallel`: how many requests that write (and as many that read) run at once, beside one apply; `waiting`: how many wait; `seconds`:
+    how long one may run, None without limit."""
 
     parallel: int
     waiting: int = 100
     seconds: float | None = None
+
+    def of(self, lane: Lane) -> int:
+        """How many requests of a lane run at once."""
+        return 1 if lane == "applies" else self.parallel
 
 
 @dataclass
@@ -65,12 +71,11 @@ class Queue:
     _ended: threading.Event = field(default_factory=threading.Event)
     _idle_since: float = field(default_factory=time.monotonic)
     _changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
-    _writers: ThreadPoolExecutor = field(init=False)
-    _readers: ThreadPoolExecutor = field(init=False)
+    _threads: dict[Lane, ThreadPoolExecutor] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._writers = ThreadPoolExecutor(self.limits.parallel, "writes")
-        self._readers = ThreadPoolExecutor(self.limits.parallel, "reads")
+        lanes: tuple[Lane, ...] = ("reads", "writes", "applies")
+        self._threads = {lane: ThreadPoolExecutor(self.limits.of(lane), lane) for lane in lanes}
         threading.Thread(target=self._look, name="time-outs", daemon=True).start()
 
     def open(self) -> None:
@@ -121,6 +126,7 @@ class Queue:
                 self._end(request, INTERRUPTED)
                 self._dispatch()
                 return
+            self._changed.notify_all()  # it may wait for others
         with _logged("A request was not cancelled"):  # outside the lock: it asks the JVM, which may take long
             self.cancel_jobs(request)
 
@@ -168,17 +174,51 @@ class Queue:
 
     def _dispatch(self) -> None:
         """Start each waiting request whose views and lane are free. Called under the lock."""
-        taken = {view for r in self._running.values() for view in r.call.changes}
+        running = self._running.values()
+        taken = {view for r in running for view in r.call.changes | r.reserved}
+        applied = any(r.call.lane == "applies" for r in running)
         for request in list(self._waiting) if self._ready else []:
-            lane = [r for r in self._running.values() if r.call.writes == request.call.writes]
-            free = taken.isdisjoint(request.call.changes)
-            taken |= request.call.changes  # also of one that goes on waiting: later ones do not overtake it for ever
-            if len(lane) < self.limits.parallel and free:
+            call = request.call
+            lane = [r for r in self._running.values() if r.call.lane == call.lane]
+            free = taken.isdisjoint(call.changes) and not (applied and call.changes_any)
+            taken |= call.changes  # also of one that goes on waiting: later ones do not overtake it for ever
+            applied |= call.lane == "applies"
+            if len(lane) < self.limits.of(call.lane) and free:
                 self._waiting.remove(request)
                 self._running[request.id] = request
+                request.alone = partial(self._alone, request)
                 request.begin()
-                pool = self._writers if request.call.writes else self._readers
-                pool.submit(copy_context().run, self._carry_out, request)
+                self._threads[call.lane].submit(copy_context().run, self._carry_out, request)
+
+    @contextmanager
+    def _alone(self, request: Request, views: Collection[str]) -> Iterator[bool]:
+        """Within it, no other request changes these views; gives whether one did when it was asked for. Raises KeyboardInterrupt if the
+        request is cancelled, as Ctrl-C does in a command without a server: it changes no further view.
+
+        Only an apply reserves views, and one apply runs at a time, so no two requests wait for each other.
+        """
+        doing = request.doing
+        try:
+            with self._changed:
+                request.reserved = frozenset(views)  # from now on no request starts that changes them
+                waits = self._is_changed(request)
+                if waits:
+                    request.emit({"status": f"waiting for requests that change {', '.join(sorted(views))}"})
+                self._changed.wait_for(lambda: request.cancelled or not self._is_changed(request))
+            if waits:
+                request.emit({"status": doing})
+            if request.cancelled:
+                raise KeyboardInterrupt
+            yield waits
+        finally:
+            with self._changed:
+                request.reserved = frozenset()
+                self._dispatch()
+
+    def _is_changed(self, request: Request) -> bool:
+        """Whether another request may change a view that this one has reserved."""
+        others = [r.call for r in self._running.values() if r is not request]
+        return bool(request.reserved) and any(call.changes_any or not request.reserved.isdisjoint(call.changes) for call in others)
 
     def _carry_out(self, request: Request) -> None:
         exit_code = 1

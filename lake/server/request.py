@@ -1,7 +1,8 @@
 """One call of a verb in the server: its state, and the events that its clients read while it runs.
 
-An event is a dict with one of these keys: `out` and `err` (text that the command printed), `status` (what it is doing), `state`, and
-at the end `exit_code`, with `usage` (a message) if the request was not valid.
+An event is a dict with one of these keys: `out` and `err` (text that the command printed), `status` (what it is doing), `state`, `file`
+(the text of the file that the command writes besides: its client does), and at the end `exit_code`, with `usage` (a message) if the request
+was not valid.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from lake.errors import LakeError
 
 Event = dict[str, Any]
 State = Literal["waiting", "running", "done"]
+Lane = Literal["reads", "writes", "applies"]
 INTERRUPTED = 130
 """The exit code of a command that was interrupted, as of one that Ctrl-C ends."""
 _MOST_TEXT = 64 * 1024 * 1024
@@ -55,14 +57,25 @@ class Call:
         return tuple(filter(None, self.options.get("views") or [self.options.get("view")]))
 
     @property
+    def lane(self) -> Lane:
+        """Calls of a lane share its threads. An apply waits for writers while it runs, and must not take one of their threads meanwhile."""
+        return ("applies" if self.verb == "apply" else "writes") if self.writes else "reads"
+
+    @property
+    def changes_any(self) -> bool:
+        """Whether it changes views that it does not name."""
+        return self.writes and bool(self.options.get("all_views"))
+
+    @property
     def changes(self) -> frozenset[str]:
-        """The views that it changes, as far as it names them (`--all` names none)."""
-        return frozenset(self.named) if self.writes and not self.options.get("all_views") else frozenset()
+        """The views that nobody else may change from its start to its end, as far as it names them. An apply reserves each while it changes
+        it (`Request.alone`), since most of those that it names may have nothing to be done."""
+        return frozenset(self.named) if self.lane == "writes" and not self.changes_any else frozenset()
 
     @property
     def view(self) -> str | None:
         """The one view that it changes; None if there are several, or none."""
-        return next(iter(self.changes)) if len(self.changes) == 1 else None
+        return self.named[0] if self.writes and not self.changes_any and len(set(self.named)) == 1 else None
 
     @property
     def asks(self) -> tuple[object, ...]:
@@ -76,7 +89,8 @@ class Request:
     ever has (an `id` may come again after it was forgotten); `callers`: the names under which clients asked for the same, and have not
     cancelled it; `waits`: as of the call, until a client asks that does not wait; `cancelled`: why it was cancelled; `usage`: which option
     was not valid; `error`: the class of the error that it ended with; `again`: whether the same may succeed later; `refreshes`: the results
-    of the refreshes that it made."""
+    of the refreshes that it made; `alone`: a context in which no other request changes some views (lake/server/queue.py); `reserved`: the
+    views for which it is in that context, or waits for it."""
 
     call: Call
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -93,6 +107,8 @@ class Request:
     callers: set[str] = field(default_factory=set)
     waits: bool = field(init=False)
     refreshes: list[Mapping[str, Any]] = field(default_factory=list)
+    alone: Callable[[Collection[str]], AbstractContextManager[bool]] = lambda _: nullcontext(False)
+    reserved: frozenset[str] = frozenset()
     events: list[Event] = field(default_factory=list)
     size: int = 0
     _readers: dict[object, Callable[[], None]] = field(default_factory=dict)
@@ -107,7 +123,7 @@ class Request:
     def emit(self, event: Event) -> None:
         """Add an event, and wake the readers. Raises TooMuchOutputError for a result that is too long."""
         text = sum(len(v) for v in event.values() if isinstance(v, str))
-        if "out" in event and self.size + text > _MOST_TEXT:
+        if ("out" in event or "file" in event) and self.size + text > _MOST_TEXT:
             raise TooMuchOutputError(f"The answer is longer than {_MOST_TEXT >> 20} MB of text. Ask for fewer rows with --limit.")
         with self._lock:
             self.size += text
@@ -166,7 +182,7 @@ class Request:
         return {
             "id": self.id,
             "verb": self.call.verb,
-            "options": {name: _shown(value) for name, value in self.call.options.items() if value not in (None, False, [], ())},
+            "options": {name: shown(value) for name, value in self.call.options.items() if value not in (None, False, [], ())},
             "view": self.call.view,
             "state": self.state,
             "submitted": self.submitted,
@@ -180,5 +196,6 @@ class Request:
         }
 
 
-def _shown(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
+def shown(value: Any) -> Any:
+    """An option of a call among many: a document is left out."""
+    return str(value) if isinstance(value, Path) else "(JSON)" if isinstance(value, Mapping) else value

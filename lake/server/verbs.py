@@ -51,11 +51,11 @@ class Verb:
     summary: str
 
     @staticmethod
-    def of(command: Callable[..., None], writes: bool) -> Verb:
-        """The verb of a command's function, whose parameters are annotated for Typer."""
+    def of(command: Callable[..., None], writes: bool, without: str) -> Verb:
+        """The verb of a command's function, whose parameters are annotated for Typer. `without`: the parameter that no request has."""
         name = command.__name__
         text = inspect.getdoc(command) or ""
-        body = create_model(f"{name.capitalize()}Request", __base__=Body, **_fields(command))
+        body = create_model(f"{name.capitalize()}Request", __base__=Body, **_fields(command, without))
         return Verb(name, command, writes, body, text.partition("\n")[0])
 
     def options(self, body: Body) -> dict[str, Any]:
@@ -67,13 +67,13 @@ class Verb:
         return "as_json" in self.body.model_fields
 
 
-def _fields(command: Callable[..., None]) -> dict[str, Any]:
-    """The fields of a request: name → (type, pydantic's field), of all parameters but the context."""
+def _fields(command: Callable[..., None], without: str) -> dict[str, Any]:
+    """The fields of a request: name → (type, pydantic's field), of all parameters but the context and one."""
     hints = get_type_hints(command, include_extras=True)
     found = {}
     for name, parameter in inspect.signature(command).parameters.items():
         hint = hints[name]
-        if get_origin(hint) is not Annotated:
+        if get_origin(hint) is not Annotated or name == without:
             continue
         kind, option = get_args(hint)[:2]
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
