@@ -27,12 +27,15 @@ TOKEN = "t" * 32
 
 
 class Spoken:
-    """A client whose server says what the test wants; it remembers what was cancelled."""
+    """A client whose server says what the test wants; it remembers what was sent and cancelled."""
+
+    sent: tuple[Any, ...] = ()
 
     def __init__(self, *events: dict[str, Any], cancel: Callable[[], None] = lambda: None) -> None:
         self.events, self.cancelled, self._cancel = events, list[str](), cancel
 
-    def call(self, *_: Any) -> Iterator[dict[str, Any]]:
+    def call(self, *sent: Any) -> Iterator[dict[str, Any]]:
+        self.sent = sent
         for event in self.events:
             if event.get("interrupt"):
                 raise KeyboardInterrupt
@@ -141,6 +144,28 @@ def test_a_report_is_written_as_without_a_server(spoken: Callable[..., Any], tmp
     assert file.read_text() == "<p>"
     assert spoken(Spoken({"out": "<b>"}, {"exit_code": 2}), "report", "-o", str(file)).exit_code == 2
     assert file.read_text() == "<p>"
+
+
+def test_a_plan_is_written_by_the_client_also_where_there_are_changes(spoken: Callable[..., Any], tmp_path: Path) -> None:
+    file, planned = tmp_path / "plan.json", ({"file": '{"views": []}\n'}, {"out": "Plan: 1 to edit.\n"}, {"exit_code": 2})
+    done = spoken(Spoken(*planned), "plan", "--out", str(file))
+    assert (done.exit_code, done.stdout, file.read_text()) == (2, "Plan: 1 to edit.\n", '{"views": []}\n')
+    done = spoken(Spoken(*planned), "plan", "--out", str(tmp_path / "no" / "plan.json"))
+    assert (done.exit_code, "plan.json can't be written" in done.stderr) == (2, True)
+    file.unlink()
+    assert spoken(Spoken(*planned), "plan").exit_code == 2  # a server that sends a file that nobody named
+    assert not file.exists()
+
+
+def test_a_plan_is_read_by_the_client(spoken: Callable[..., Any], tmp_path: Path) -> None:
+    file, client = tmp_path / "plan.json", Spoken({"exit_code": 0})
+    file.write_text('{"views": [{"view": "v", "action": "edit", "how": "stamp", "token": "1"}]}')
+    assert spoken(client, "apply", "v", "--plan", str(file)).exit_code == 0
+    (verb, options, *_) = client.sent
+    assert (verb, options["views"], options["plan"]["views"][0]["token"]) == ("apply", ["v"], "1")
+    file.write_text("{}")
+    refused = spoken(Spoken(), "apply", "--plan", str(file))
+    assert (refused.exit_code, "plan.json can't be read: it is no plan of lakejoin plan --json" in refused.stderr) == (2, True)
 
 
 def test_tables_of_the_server_have_lines_that_the_clients_terminal_has() -> None:

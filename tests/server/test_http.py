@@ -20,7 +20,7 @@ from lake.core.results import SourceStatus
 from lake.errors import SourceError
 from lake.server.access import Access, Guarded
 from lake.server.engine import OtherSettingsError
-from lake.server.http import Service, application
+from lake.server.http import COMMAND, Service, application
 from lake.server.lags import Lags
 from lake.server.metrics import ServerMetrics
 from lake.server.page import Page
@@ -92,8 +92,29 @@ def test_a_verb_takes_the_options_of_its_command(lake: Lake) -> None:
 
 
 def test_every_verb_of_the_public_contract_is_there() -> None:
-    assert {verb.name for verb in verbs() if verb.writes} == {"refresh", "rebuild", "backfill", "check", "snooze", "maintain"}
-    assert {verb.name for verb in verbs() if not verb.writes} == {"show", "explain", "verify", "status", "history", "report"}
+    assert {verb.name for verb in verbs() if verb.writes} == {"refresh", "rebuild", "backfill", "check", "snooze", "maintain", "apply"}
+    assert {verb.name for verb in verbs() if not verb.writes} == {"show", "explain", "verify", "status", "history", "report", "plan"}
+
+
+def test_a_plan_is_sent_and_no_file_of_the_server_is_named(lake: Lake) -> None:
+    schemas = lake.get("/openapi.json").json()["components"]["schemas"]
+    own = {"run", "timeout", "abandon_after", "client"}
+    assert schemas["PlanRequest"]["properties"].keys() - own == {"full", "sample", "markdown", "as_json"}
+    assert schemas["ApplyRequest"]["properties"].keys() - own == {"views", "plan", "as_json"}
+    assert {kind["type"] for kind in schemas["ApplyRequest"]["properties"]["plan"]["anyOf"]} == {"object", "null"}
+    lake.run = lambda request: request.emit({"out": repr(sorted(request.call.options.items()))}) or 0
+    answer = lake.answer("apply", {"views": ["v"], "plan": {"views": []}}).json()
+    assert "('plan', {'views': []})" in answer["result"]
+    assert (answer["view"], answer["options"]) == ("v", {"views": ["v"], "as_json": True, "plan": "(JSON)"})
+    assert "--plan (JSON)" in lake.get("/").text
+    assert "('as_json', False)" in lake.answer("plan", {"markdown": True}).json()["result"]
+    assert "'out'" not in lake.answer("command", {"words": ["plan", "--full"]}).json()["result"]
+
+
+def test_a_token_for_reading_plans_and_does_not_apply(lake: Lake) -> None:
+    lake.guard(Access("a" * 32, "r" * 32, None, frozenset({COMMAND, *(f"/v1/{verb.name}" for verb in verbs() if verb.writes)})))
+    found = [lake.answer(verb, {}, authorization=f"Bearer {token * 32}").status_code for token in "ra" for verb in ("plan", "apply")]
+    assert found == [200, 403, 200, 200]
 
 
 @pytest.mark.parametrize(
@@ -144,6 +165,8 @@ def test_a_request_can_be_written_as_a_command(lake: Lake) -> None:
         (["backfill", "v", "--mode", "sideways"], "sideways"),
         (["show", "v", "--limit", "many"], "--limit"),
         (["refresh", "--help"], "asks for nothing"),
+        (["plan", "--out", "plan.json"], "The server writes no file: leave --out out"),
+        (["apply", "--plan", "/etc/passwd"], "the server reads no file"),
         ([], "at least 1 item"),
     ],
 )

@@ -18,10 +18,11 @@ until = partial(lakes.until, within=WAIT, every=0.005)
 
 
 class Work:
-    """What the queue runs: each request waits until the test lets it go on, or it is cancelled."""
+    """What the queue runs: each request waits until the test lets it go on, or it is cancelled. An apply reserves views before."""
 
     def __init__(self) -> None:
         self.began: list[str] = []
+        self.reserved: dict[str, bool] = {}
         self.at_once = 0
         self.cancelled: list[str] = []
         self._gates: dict[str, threading.Event] = {}
@@ -33,7 +34,9 @@ class Work:
 
     def run(self, request: Request) -> int:
         self.began.append(request.id)
-        assert self.gate(request.id).wait(WAIT)
+        with request.alone(request.call.options.get("reserves", ())) as waited:
+            self.reserved[request.id] = waited
+            assert self.gate(request.id).wait(WAIT)
         if request.id == "broken":
             raise OSError("no such thing")
         request.emit({"out": f"did {request.id}"})
@@ -109,6 +112,59 @@ def test_a_refresh_of_all_views_waits_for_none(queue: Queue, work: Work) -> None
     queue.submit(refresh("1", "a"))
     queue.submit(several("2", all_views=True))
     until(lambda: sorted(work.began) == ["1", "2"])
+
+
+def apply(name: str, *reserves: str) -> Request:
+    return Request(Call("apply", {"reserves": reserves, "named": name}, True, waits=False), name)
+
+
+def test_an_apply_and_a_refresh_of_a_view_never_run_at_once_and_other_views_are_refreshed_meanwhile(queue: Queue, work: Work) -> None:
+    first, applied = queue.submit(refresh("1", "a")), queue.submit(apply("2", "a"))
+    until(lambda: applied.doing == "waiting for requests that change a")
+    later, other = queue.submit(refresh("3", "a")), queue.submit(refresh("4", "b"))
+    assert (later.state, other.state) == ("waiting", "running")
+    work.gate("1").set()
+    until(lambda: ended(first) and work.reserved.get("2"))  # it was told that it has waited
+    work.gate("4").set()
+    until(lambda: ended(other))
+    assert later.state == "waiting"
+    work.gate("2").set()
+    work.gate("3").set()
+    until(lambda: ended(later))
+    assert work.began[-1] == "3"
+
+
+def test_an_apply_and_requests_for_all_views_wait_for_each_other(queue: Queue, work: Work) -> None:
+    queue.submit(several("1", all_views=True))
+    applied, later = queue.submit(apply("2", "a")), queue.submit(several("3", all_views=True))
+    until(lambda: applied.doing)
+    assert later.state == "waiting"
+    work.gate("1").set()
+    until(lambda: "2" in work.reserved)
+    assert later.state == "waiting"
+    work.gate("2").set()
+    until(lambda: work.began[-1] == "3")
+
+
+def test_one_apply_runs_at_a_time_and_takes_no_place_of_a_refresh(queue: Queue, work: Work) -> None:
+    first, second = queue.submit(apply("1", "a")), queue.submit(apply("2", "b"))
+    for name in ("3", "4"):
+        queue.submit(refresh(name, name))
+    until(lambda: work.reserved.keys() == {"1", "3", "4"})
+    assert (work.reserved["1"], second.state) == (False, "waiting")
+    work.gate("1").set()
+    until(lambda: ended(first) and work.began[-1] == "2")
+
+
+def test_an_apply_that_is_cancelled_while_it_waits_changes_nothing_and_keeps_nobody(queue: Queue, work: Work) -> None:
+    queue.submit(refresh("1", "a"))
+    applied = queue.submit(apply("2", "a", "b"))
+    until(lambda: applied.doing)
+    later = queue.submit(refresh("3", "b"))
+    assert later.state == "waiting"
+    queue.cancel(applied, "no longer needed")
+    until(lambda: ended(applied) and later.state == "running")
+    assert (applied.exit_code, "2" in work.reserved) == (INTERRUPTED, False)
 
 
 def test_reading_waits_for_no_refresh(queue: Queue, work: Work) -> None:

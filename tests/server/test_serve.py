@@ -209,6 +209,26 @@ def test_edited_files_are_read_again(server: Server) -> None:
     assert server.run("refresh", "totals").returncode == 0
 
 
+def test_an_edit_is_planned_and_applied_by_the_server(server: Server, tmp_path: Path) -> None:
+    """The next refresh has the new definition, too."""
+    assert server.run("apply").returncode == 0
+    query, kept = "SELECT customer, sum(amount) AS total, count(*) AS n, max(amount) AS most FROM orders GROUP BY customer", tmp_path / "p"
+    server.configure({**CONFIG, "views": {**CONFIG["views"], "totals": {"query": query}}})
+    planned = server.run("plan", "--out", str(kept))
+    assert (planned.returncode, "columns: +most" in planned.stdout, planned.stderr) == (2, True, "")
+    server.configure(CONFIG)
+    assert server.run("plan").returncode == 0
+    stale = server.run("apply", "--plan", str(kept))
+    assert (stale.returncode, "The plan is out of date: totals" in stale.stderr) == (2, True)
+    server.configure({**CONFIG, "views": {**CONFIG["views"], "totals": {"query": query}}})
+    assert server.run("apply", "--plan", str(kept)).stdout.startswith("totals: rebuild")
+    assert server.run("refresh", "totals").returncode == 0
+    assert "most" in json.loads(server.run("show", "totals", "--json", "-n", "1").stdout)[0]
+    server.configure(CONFIG)
+    assert server.run("apply", "totals").returncode == 0
+    assert [r["verb"] for r in server.client.get("/v1/requests")][:2] == ["apply", "show"]
+
+
 def test_a_command_that_would_do_something_else_runs_without_the_server(server: Server) -> None:
     """All of them find out that there is nothing to do, for which no Spark is started."""
     server.run("refresh", "totals")
@@ -288,6 +308,7 @@ def test_over_tcp_a_token_is_needed_and_the_reading_one_only_reads(server: Serve
 
     assert [status("/v1/show", token) for token in (None, "wrong", READING, TOKEN)] == [401, 401, 200, 200]
     assert [status("/v1/rebuild", token) for token in (READING, TOKEN)] == [403, 200]
+    assert status("/v1/apply", READING) == 403
     assert status("/v1/show", TOKEN, host="evil.example") == 421
     assert status("/v1/show", TOKEN, origin="https://evil.example") == 403
     url = f"http://{address}"
