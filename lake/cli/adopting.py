@@ -12,12 +12,14 @@ from lake.cli import console
 from lake.cli.arguments import moment
 from lake.cli.context import invocation
 from lake.cli.dropping import has_terminal
+from lake.cli.remote import in_server
 from lake.errors import ConfigError, RowsDifferError
 
 if TYPE_CHECKING:  # --help needs none of it
     from lake.core.adoption import Adoption
 
 
+@in_server
 def adopt(
     context: typer.Context,
     view: Annotated[str, typer.Argument(help="The view's name in lakejoin.yml. It must not be built yet.")],

@@ -51,6 +51,13 @@ def _open(settings: GlobalOptions, strict: bool) -> Any:
 
 opener: ContextVar[Opener] = ContextVar("opener", default=_open)
 """What opens the lakehouse of a command of this thread: `lakejoin serve` has an open one."""
+
+
+def is_served() -> bool:
+    """Whether a server carries out the command of this thread."""
+    return opener.get() is not _open
+
+
 Alone = Callable[[Collection[str]], AbstractContextManager[bool]]
 alone: ContextVar[Alone] = ContextVar("alone", default=lambda _: nullcontext(False))
 """The context in which no other request of this process changes some views (lake/operations/applying.py)."""
@@ -85,7 +92,7 @@ class Invocation:
     @property
     def local(self) -> Any:
         """The configuration, if the command has no open lakehouse yet and may find out without one; else None."""
-        if self._lake is not None or opener.get() is not _open:
+        if self._lake is not None or is_served():
             return None
         from lake.config.loader import load
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lake.cli import console
-from lake.cli.context import invocation, working
+from lake.cli.context import invocation, is_served, working
+from lake.cli.remote import in_server
 from lake.core.texts import length_text, size_text
 from lake.errors import ConfigError, SourceError
 
@@ -21,6 +22,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what would b
 _Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
+@in_server
 def drop(
     context: typer.Context,
     view: _View,
@@ -83,8 +85,8 @@ def may(yes: bool, question: str) -> bool:
 
 
 def has_terminal() -> bool:
-    """Whether a person can answer a question."""
-    return sys.stdin.isatty()
+    """Whether a person can answer a question: whoever is at the terminal of a server did not ask for it."""
+    return not is_served() and sys.stdin.isatty()
 
 
 def gc(

@@ -57,6 +57,8 @@ def _end_of_server(verb: str, settings: GlobalOptions, options: Mapping[str, Any
     """The last event of a server that has carried out the command; None if none has. If one runs that may not be used, it is said why."""
     if settings.server == "off" or (settings.server == "auto" and _SUBMITTED in os.environ):
         return None
+    if settings.server == "auto" and not options.get("yes", True) and not options.get("dry_run"):  # it asks, in this terminal
+        return None
     place = place_of(settings.config, settings.env)
     if settings.server == "auto" and not os.path.exists(place.socket):  # also false if the folder may not be read
         return None

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import typer
 from rich.console import Console
 
+from lake.cli import adopting, console, dropping, planning
 from lake.cli import app as commands
-from lake.cli import console, planning
 from lake.cli.context import GlobalOptions, alone, opener, writer
 from lake.cli.logs import Lines
 from lake.cli.remote import FILE, Taken, taking
@@ -38,6 +38,8 @@ _WRITE = (
     commands.snooze,
     commands.maintain,
     planning.apply,
+    adopting.adopt,
+    dropping.drop,
 )
 _PLAIN_WIDTH = 200
 

@@ -92,7 +92,8 @@ def test_a_verb_takes_the_options_of_its_command(lake: Lake) -> None:
 
 
 def test_every_verb_of_the_public_contract_is_there() -> None:
-    assert {verb.name for verb in verbs() if verb.writes} == {"refresh", "rebuild", "backfill", "check", "snooze", "maintain", "apply"}
+    writes = {"refresh", "rebuild", "backfill", "check", "snooze", "maintain", "apply", "adopt", "drop"}
+    assert {verb.name for verb in verbs() if verb.writes} == writes
     assert {verb.name for verb in verbs() if not verb.writes} == {"show", "explain", "verify", "status", "history", "report", "plan"}
 
 

@@ -114,6 +114,29 @@ def test_plan_and_apply_print_the_same_with_a_server_and_without(server: Server,
     assert (code, "x w: refused: " in out) == (1, True)
 
 
+def test_a_table_is_adopted_and_dropped_and_the_server_asks_nobody(server: Server, lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.spark.sql(f"CREATE TABLE delta.`{lake.path('jobs/v')}` USING delta AS SELECT id, s, n FROM delta.`{lake.path('a')}`")
+    adopt = ("adopt", "v", "--table", "jobs/v", "--at", "a=0")
+    code, out, _ = server.both(*adopt, "--dry-run")
+    assert (code, "It can be adopted at a@0" in out) == (0, True)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)  # of the server's terminal
+    code, said = ended(server.submit("adopt", view="v", table="jobs/v", at=["a=0"]))
+    assert (code, "There is no terminal" in said) == (2, True)
+    adopted = server.command(*adopt, "--yes")
+    assert (adopted.exit_code, "v: adopted, now at a@0" in adopted.stdout) == (0, True), adopted.stderr
+    code, said = ended(server.submit("drop", view="v"))
+    assert (code, "There is no terminal" in said) == (2, True)
+
+    code, out, _ = server.both("drop", "v", "--dry-run")
+    assert (code, "This was a dry run" in out) == (0, True)
+    requests = len(server.queue.requests())
+    assert server.command("drop", "v").exit_code == 2
+    assert len(server.queue.requests()) == requests  # what may ask is done by the command itself
+    dropped = server.command("drop", "v", "--yes")
+    assert (dropped.exit_code, dropped.stdout.startswith("Dropped view v")) == (0, True), dropped.stderr
+    assert server.both("drop", "v", "--yes")[1] == "Nothing is kept of view v.\n"
+
+
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Refreshes and builds of views begin when it is set."""
