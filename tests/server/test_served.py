@@ -188,3 +188,15 @@ def test_a_refresh_with_the_old_definition_ends_before_the_edit_is_applied_and_t
     assert [text.partition(",")[0] for text in said] == ["v: incremental", "v: metadata", "v: none"]
     assert [p.stamp.mode for p in lake.open.history("v")] == ["build", "incremental", "edit"]
     lake.assert_exact("v")
+
+
+def test_an_apply_that_is_cancelled_changes_no_further_view(server: Server, lake: TestLake, gate: threading.Event) -> None:
+    applied = server.submit("apply")
+    until(lambda: applied.doing == "applying")
+    until(lambda: applied.reserved == {"v"})
+    server.queue.cancel(applied, "cancelled")
+    gate.set()
+    code, said = ended(applied)
+    assert (code, said.startswith("v: build, 2 rows inserted")) == (130, True)
+    assert said.endswith("lakejoin: interrupted (cancelled); what was published stays as it was.\n")
+    assert (lake.open.stamp("v") is None, lake.open.stamp("w") is None) == (False, True)
