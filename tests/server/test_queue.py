@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -34,7 +35,8 @@ class Work:
 
     def run(self, request: Request) -> int:
         self.began.append(request.id)
-        with request.alone(request.call.options.get("reserves", ())) as waited:
+        reserves = request.call.options.get("reserves")
+        with request.alone(reserves) if reserves else nullcontext(False) as waited:
             self.reserved[request.id] = waited
             assert self.gate(request.id).wait(WAIT)
         if request.id == "broken":
