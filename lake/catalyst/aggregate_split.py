@@ -46,6 +46,12 @@ def split(node: Node, catalyst: Catalyst) -> Node:
         return node
 
 
+def of_distinct(node: Node, catalyst: Catalyst) -> bool:
+    """Whether a function of an aggregate is one of DISTINCT values."""
+    found = catalyst.census(node.plan.aggregateExpressions(), subqueries=False).of(["AggregateExpression"])
+    return node.children[0].kind == "Expand" or any(java.isDistinct() for _, java in found)
+
+
 class _UnsupportedError(Exception):
     """An aggregate function that can't be added up."""
 

@@ -231,19 +231,21 @@ def show(
         print_rows(frame.columns, rows, RowFormat.json if as_json else row_format)
 
 
-@app.command(epilog="Examples: lakejoin explain q20 | lakejoin explain q20 --strict")
+@app.command(epilog="Examples: lakejoin explain q20 | lakejoin explain q20 --strict | lakejoin explain q20 --why-not")
 @in_server
 def explain(
     context: typer.Context,
     view: View,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a refresh would recompute anything.")] = False,
+    why_not: Annotated[bool, typer.Option("--why-not", help="Print only what to change in the query to make it incremental.")] = False,
     as_json: Json = False,
 ) -> None:
     """Print what each operator of a view does on a refresh, and the reason if it is not incremental."""
     with invocation(context) as invoked:
         opened = invoked.lake()
         explanation = working(f"explaining {view}", lambda: opened.explain(view))
-        console.print_json(explanation.to_json()) if as_json else console.out().print(str(explanation), markup=False)
+        told = explanation.why_not if why_not else str(explanation)
+        console.print_json(explanation.to_json()) if as_json else console.out().print(told, markup=False)
         if strict and not explanation.incremental:
             raise typer.Exit(1)
 

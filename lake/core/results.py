@@ -314,7 +314,7 @@ class Explanation:
     `warning`: what makes the result depend on the order of rows, empty if nothing does; `scope`: the columns by which rows are then
     recomputed and compared with the stored rows. `most_changes`: with more changes than this, a refresh is estimated to be more
     expensive than a full recompute (None: never, or the view has not been built). `rounded`: the columns made of sums of floating-point
-    numbers, which `verify` compares but for rounding.
+    numbers, which `verify` compares but for rounding. `suggestions`: changes of the query that would make it incremental.
     """
 
     view: str
@@ -327,9 +327,17 @@ class Explanation:
     warning: str = ""
     most_changes: int | None = None
     rounded: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"realtime": self.incremental}
+
+    @property
+    def why_not(self) -> str:
+        """Why the view is not incremental, and what to change in its query."""
+        if self.incremental:
+            return f"{self.view}: incremental, nothing has to be changed"
+        return "\n".join([f"{self.view}: not incremental: {self.reason}", *[f"to change it: {each}" for each in self.suggestions]])
 
     def __str__(self) -> str:
         how = "incremental" if self.incremental else f"not incremental: {self.reason}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from lake.core import cost
@@ -12,6 +13,7 @@ from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.source import Source
 from lake.views.definition import Definition
+from lake.views.why_not import suggestions
 
 
 def explain(definition: Definition, ways: Mapping[str, str], budget: Budget | None = None) -> Explanation:
@@ -27,13 +29,14 @@ def explain(definition: Definition, ways: Mapping[str, str], budget: Budget | No
     most = cost.most_changes(operators, budget.limit) if budget is not None and budget.limit else None
     steps = tuple(_steps(definition.relation, 0))
     told = (definition.view, definition.key_names, not reason, reason, steps, dict(ways), scope, warning, most)
-    return Explanation(*told, rounded=definition.rounded)
+    return Explanation(*told, rounded=definition.rounded, suggestions=() if not reason else suggestions(definition))
 
 
 def not_incremental(definition: Definition) -> str:
     """Why the view is never, or not all of it, incremental; empty where it is."""
-    found = [(r, _reason(r)) for r in definition.relation.walk()]
-    return definition.recomputed or "; ".join(f"{_name(r)} is recomputed, since {reason}" for r, reason in found if reason)
+    found = Counter((_name(r), reason) for r in definition.relation.walk() if (reason := _reason(r)))
+    told = (f"{name}{f' ({n} times)' if n > 1 else ''} is recomputed, since {reason}" for (name, reason), n in found.items())
+    return definition.recomputed or "; ".join(told)
 
 
 def _steps(relation: Relation, depth: int) -> Iterator[OperatorExplanation]:

@@ -46,6 +46,7 @@ def test_refresh_show_verify_status_explain(run: Any, lake: TestLake) -> None:
     assert run("verify", "v").exit_code == 0
     assert json.loads(run("status", "--json").stdout)[0]["lag"] == 0
     assert "Source a (id, s)" in run("explain", "v").stdout
+    assert run("explain", "v", "--why-not").stdout == "v: incremental, nothing has to be changed\n"
 
 
 def test_check_names_what_is_wrong_and_snooze_puts_it_off(run: Any, lake: TestLake) -> None:
