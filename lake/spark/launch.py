@@ -16,6 +16,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from lake.errors import ConfigError
+from lake.spark import lazy_testing
 from lake.spark.preflight import java_problem
 
 _NOISE = b"WARNING: Using incubator modules"
@@ -43,6 +44,7 @@ def launch(settings: Mapping[str, str]) -> None:
         os.close(write_end)
         raise ConfigError(_ended(lines.said())) from error
     os.close(write_end)
+    lazy_testing.install()
     SparkContext._ensure_initialized(gateway=gateway)
 
 
