@@ -2,13 +2,14 @@
 
 Spark stores that list in a version's checksum while there are few files; delta-rs and others write no checksum. Delta then replays the
 log, in a Spark job, at every new version. This module derives the list from the version that was read before and the commits since, as
-Delta does for its own commits. Written for Delta 4.4.
+Delta does for its own commits; of a table that was not read before from all its commits, while these are few. Written for Delta 4.4.
 
 Law: a derived version equals the replayed one (tests/delta/test_snapshot_cache.py); what can't be derived is replayed.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -23,6 +24,10 @@ _MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
 MOST_FILES = 2_000
 """Lists of more files than these are left to Spark."""
 _MOST_TABLES = 100
+_BEFORE_ALL = json.dumps(
+    dict.fromkeys(("tableSizeBytes", "numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt"), 0)
+    | {"numMetadata": 1, "numProtocol": 1, "setTransactions": [], "domainMetadata": [], "allFiles": []}
+)
 _Found = TypeVar("_Found")
 _THRESHOLD = "spark.databricks.delta.allFilesInCrc.thresholdNumFiles"
 
@@ -190,16 +195,22 @@ class NewestSnapshot:
         version = int(found.version())
         computed = before is not None and (_notes_files(before.used) or before.used.stateReconstructionTriggered())
         if before is None or not computed or not 0 < version - before.number <= _MOST_COMMITS:
-            return _Known(found, found, self._commits(version - 1, version)[-1][2], version)
-        checksum, commit = self._checksum(before, version)
+            checksum, commit = self._of_all(found.logSegment(), version)
+        else:
+            checksum, commit = self._checksum(before, version)
         return _Known(found, found if checksum is None else self._with(found.logSegment(), checksum), commit, version)
 
     def _checksum(self, before: _Known, version: int) -> tuple[Java | None, int]:
         """A later version's checksum (None if it can't be derived) and the hash of its commit."""
         known, *new = self._commits(before.number - 1, version)
         same = known[2] == before.commit  # otherwise another table is at this path now
-        few = sum(actions.size() for _, actions, _ in new) <= _MOST_ACTIONS
-        return self._derived(before.used, new) if same and few else None, new[-1][2]
+        return self._derived(before.used, new) if same and _few(new) else None, new[-1][2]
+
+    def _of_all(self, segment: Java, version: int) -> tuple[Java | None, int]:
+        """The checksum of a version whose log has all commits and no checkpoint yet (None otherwise), and the hash of its commit."""
+        whole = segment.checkpointProvider().isEmpty() and int(segment.deltas().size()) == version + 1 <= _MOST_COMMITS
+        commits = self._commits(-1 if whole else version - 1, version)
+        return self._derived(None, commits) if whole and _few(commits) else None, commits[-1][2]
 
     def _with(self, segment: Java, checksum: Java) -> Java:
         """Delta's snapshot of a log up to some version, with a checksum."""
@@ -216,12 +227,14 @@ class NewestSnapshot:
             found.append((int(pair._1()), pair._2(), int(pair._2().hashCode())))
         return found
 
-    def _derived(self, snapshot: Java, commits: list[tuple[int, Java, int]]) -> Java | None:
-        """The checksum after the commits; None if Delta does not derive it, or not with the list of files."""
-        either: Callable[[Java], Java] = self.jvm.scala.util.Left
-        state, session = snapshot, self.spark
+    def _derived(self, snapshot: Java | None, commits: list[tuple[int, Java, int]]) -> Java | None:
+        """The checksum after the commits since a version, or since there was none; None if Delta does not derive it, or not with the list
+        of files."""
+        either: Callable[[Java], Java] = self.jvm.scala.util.Left if snapshot is not None else self.jvm.scala.util.Right
+        session = self.spark
         with active(self.jvm, session), _threshold.raised(session):
-            recorder = self.log.startTransaction(self.scala.none, self.scala.some(snapshot))
+            state = snapshot if snapshot is not None else self._nothing()
+            recorder = self.log.startTransaction(self.scala.none, self.scala.some(self.log.unsafeVolatileSnapshot()))
             for version, actions, _ in commits:
                 none, operation = self.scala.none, self._operation(actions)
                 found = recorder.incrementallyDeriveChecksum(
@@ -232,10 +245,21 @@ class NewestSnapshot:
                 state, either = found.toOption().get(), self.jvm.scala.util.Right
         return state if state.allFiles().isDefined() and state.numFiles() == state.allFiles().get().size() else None
 
+    def _nothing(self) -> Java:
+        """The checksum before the first commit."""
+        delta = self.jvm.org.apache.spark.sql.delta
+        return delta.util.JsonUtils.mapper().readValue(
+            _BEFORE_ALL, self.jvm.java.lang.Class.forName("org.apache.spark.sql.delta.VersionChecksum")
+        )
+
     def _operation(self, actions: Java) -> str:
         """The operation that a commit names."""
         every = (actions.apply(i) for i in range(actions.size()))
         return next((str(action.operation()) for action in every if action.getClass().getSimpleName() == "CommitInfo"), "")
+
+
+def _few(commits: list[tuple[int, Java, int]]) -> bool:
+    return sum(int(actions.size()) for _, actions, _ in commits) <= _MOST_ACTIONS
 
 
 def _notes_files(snapshot: Java) -> bool:
