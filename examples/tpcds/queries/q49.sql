@@ -41,5 +41,5 @@ FROM (
         AND ss_sold_date_sk = d_date_sk AND d_year = 2001 AND d_moy = 12
       GROUP BY sts.ss_item_sk) AS in_store) AS store
   WHERE store.return_rank <= 10 OR store.currency_rank <= 10) AS x
-ORDER BY channel, return_rank, currency_rank, item
+ORDER BY channel, return_rank, currency_rank, item, return_ratio
 LIMIT 100
