@@ -351,7 +351,8 @@ class Lakehouse(OpenViews):
     def verify(self, view: str, share: Share = Share()) -> Differences:  # noqa: B008 (it is immutable)
         """The view, or a share of its keys, against its query run from scratch, by plain Spark on the pinned tables, at its snapshot.
 
-        Raises ExpiredError where those versions can't be read any more.
+        Also where somebody else wrote into the view's table since: the result then has these commits, and the rows that they changed.
+        Raises ExpiredError where those versions can't be read any more, TargetError where somebody else changed the table's columns.
         """
         return compare.verified(self, view, share)
 

@@ -255,8 +255,11 @@ def explain(
 def verify(context: typer.Context, view: OptionalView = None, all_views: All = False, as_json: Json = False) -> None:
     """Compare a view with its query, run from scratch by plain Spark at the view's snapshot.
 
-    Exit code 1: they differ; 3: the versions of the snapshot can no longer be read. With --all, an error of one view does not
-    stop the others.
+    Rows that differ are counted and, by the view's key, shown side by side, as far as `samples` allows. Commits on the view's table that
+    Lakejoin did not write are listed with the rows that they changed.
+
+    Exit code 1: they differ, or the table has such a commit; 3: the versions of the snapshot can no longer be read. With --all, an error
+    of one view does not stop the others.
     """
     with invocation(context) as invoked:
         opened = invoked.lake(strict=False)
@@ -269,7 +272,7 @@ def verify(context: typer.Context, view: OptionalView = None, all_views: All = F
                     raise
                 failed[name] = invoked.reported(error)
         invoked.store(console.print_differences(found, failed, as_json))
-        code = 1 if any(not d.exact for d in found) else max((error.exit_code for error in failed.values()), default=0)
+        code = 1 if any(not d.exact or d.other_commits for d in found) else max((error.exit_code for error in failed.values()), default=0)
         if code:
             raise typer.Exit(code)
 

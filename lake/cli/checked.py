@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.cli.console import out, print_table
+from lake.core.pairs import Pair
 from lake.core.texts import length_text
 
 if TYPE_CHECKING:  # --help needs none of it
@@ -16,16 +17,20 @@ _SECONDS = {"seconds": 1, "hours": 3600}
 
 
 def print_checked(found: Checked, verbose: bool, report: str) -> None:
-    """Print a row for each check that did not pass (`verbose`: for every check), each open finding with the command to run, and the
-    summary. `report`: the address of the report, empty if none was written."""
+    """Print a row for each check that did not pass (`verbose`: for every check), each open finding with the command to run and some of the
+    rows that differ, and the summary. `report`: the address of the report, empty if none was written."""
     rows = [_cells(m) for m in found.measures if verbose or m.status != "passed"]
     if rows:
         print_table(["of", "check", "state", "value", "wanted", ""], rows)
     told = {finding.id: event for event, finding in found.reported}
+    differing = {m.finding: m for m in found.measures if m.check == "exactness" and m.status == "failed"}
     for finding in found.open:
         snoozed = f"snoozed until {finding.snoozed:%Y-%m-%d %H:%M}" if finding.snoozed and finding.is_snoozed(found.time) else ""
         state = snoozed or told.get(finding.id, finding.state)
         out().print(f"{finding} ({state}); likely: {finding.cause}; run: {finding.command}", markup=False)
+        for sample in differing[finding.id].samples if finding.id in differing else ():
+            pair = Pair(sample.get("query"), sample.get("view"), sample.get("differs") or {})
+            out().print(f"  {pair.text(sample.get('key') or ())}", markup=False)
     for event, finding in found.reported:
         if event == "resolved":
             out().print(f"{finding} (resolved)", markup=False)

@@ -221,11 +221,23 @@ def print_differences(found: Sequence[Differences], failed: Mapping[str, Excepti
         return told
     for d in found:
         out().print(f"{d.view}: {d.summary}", markup=False)
-        for sample in d:
-            out().print(f"  {sample.weight:+d} {sample.row}", markup=False)
+        for line in _difference_lines(d):
+            out().print(f"  {line}", markup=False)
     for view, error in failed.items():
         errors().print(f"{view}: can't be verified: {error}", markup=False)
     return told
+
+
+def _difference_lines(found: Differences) -> Iterator[str]:
+    """Some of the rows that differ, side by side where the view has a key, and the commits of others."""
+    if found.paired is None:
+        yield from (f"{sample.weight:+d} {sample.row}" for sample in found)
+    else:
+        yield from (pair.text(found.key) for pair in found.paired.samples)
+    for commit in found.other_commits:
+        yield f"Lakejoin did not write {commit}"
+    if found.other_commits:
+        yield f"The next refresh refuses {'this commit' if len(found.other_commits) == 1 else 'these commits'}. Run: {found.command}"
 
 
 def print_maintenance(found: Maintenance, as_json: bool) -> None:

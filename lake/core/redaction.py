@@ -58,11 +58,15 @@ class Samples:
         named = {str(name).lower() for value in arguments.values() for name in (value if isinstance(value, list | tuple) else [value])}
         return self.how != "off" and not self._hidden & named
 
+    def hides(self, name: str) -> bool:
+        """Whether a column's values, and what follows from them, are never shown as they are."""
+        return name.lower() in self._hidden
+
     @property
     def _hidden(self) -> set[str]:
         return {column.lower() for column in self.sensitive}
 
     def _value(self, name: str, value: Any) -> Any:
-        if value is None or name.lower() not in self._hidden:
+        if value is None or not self.hides(name):
             return value
         return f"#{hmac.digest(_HASH_KEY, str(value).encode(), 'sha256').hex()[:_HASH_DIGITS]}"

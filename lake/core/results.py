@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from lake.core.kinds import WRONG
+from lake.core.other_commits import OtherCommit
+from lake.core.pairs import Paired
+from lake.core.redaction import Samples
 from lake.core.snapshots import Snapshot
 
 
@@ -168,7 +171,9 @@ class Differences:
 
     `missing` and `surplus` count rows with their multiplicity; `samples` are some of them; `key`: the view's key; `share`: the part of
     the rows that was compared, "1/1" all, "3/64" the third of 64 equal parts by hash. `rounding`: rows that count as exact, though their
-    sums of floating-point numbers differ in the last digits.
+    sums of floating-point numbers differ in the last digits. `paired`: the differing rows, those of both sides with one key together; None
+    if there are none, or the view has no key. `other_commits`: those on the view's table that Lakejoin did not write, since the view was
+    published; the next refresh refuses them, and `command` corrects the view.
     """
 
     view: str
@@ -180,6 +185,9 @@ class Differences:
     key: tuple[str, ...] = ()
     share: str = "1/1"
     rounding: Rounding = Rounding()
+    paired: Paired | None = None
+    other_commits: tuple[OtherCommit, ...] = ()
+    command: str = ""
 
     @property
     def exact(self) -> bool:
@@ -192,6 +200,7 @@ class Differences:
             found = f"exact: {self.rows:,} rows at {self.snapshot}"
         else:
             found = f"NOT exact at {self.snapshot}: {self.missing:,} rows missing, {self.surplus:,} too many (of {self.rows:,})"
+            found += f"; {self.paired.text(self.key)}" if self.paired is not None else ""
         return f"{found}; {self.rounding}" if self.rounding.rows else found
 
     def __len__(self) -> int:
@@ -200,13 +209,24 @@ class Differences:
     def __iter__(self) -> Iterator[Difference]:
         return iter(self.samples)
 
-    def sampled(self, shown: Callable[[Mapping[str, Any], Sequence[str]], dict[str, Any] | None]) -> Differences:
+    def sampled(self, shown: Samples) -> Differences:
         """The same with its samples reduced to what may be shown."""
         rows = [(s.weight, shown(s.row, self.key)) for s in self.samples]
-        return replace(self, samples=tuple(Difference(weight, row) for weight, row in rows if row is not None))
+        return replace(
+            self,
+            samples=tuple(Difference(weight, row) for weight, row in rows if row is not None),
+            paired=None if self.paired is None else self.paired.sampled(shown, self.key),
+            other_commits=tuple(commit.sampled(shown, self.key) for commit in self.other_commits),
+        )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"snapshot": dict(self.snapshot), "exact": self.exact, "samples": [asdict(s) for s in self.samples]}
+        return asdict(replace(self, paired=None, other_commits=())) | {
+            "snapshot": dict(self.snapshot),
+            "exact": self.exact,
+            "samples": [asdict(s) for s in self.samples],
+            "paired": None if self.paired is None else self.paired.to_json(),
+            "other_commits": [commit.to_json() for commit in self.other_commits],
+        }
 
 
 Position = Literal["equal", "ahead", "behind", "undecidable"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b85decode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -65,7 +65,8 @@ class FileAction:
 @dataclass(frozen=True)
 class Commit:
     """What one commit did, as far as Lakejoin needs it. `files`: those that change data; `rearranged`: those that do not, of OPTIMIZE for
-    example; `change_files`: bytes, by path, of its change data feed files; `metadata`: the table's, if it set them."""
+    example; `change_files`: bytes, by path, of its change data feed files; `metadata`: the table's, if it set them; `user`: who made
+    it, empty if the log does not say; `parameters`: of the operation, as Delta's log has them."""
 
     number: int
     timestamp: int
@@ -75,6 +76,8 @@ class Commit:
     files: tuple[FileAction, ...]
     rearranged: tuple[FileAction, ...]
     change_files: Mapping[str, int]
+    user: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def time(self) -> datetime:
@@ -117,7 +120,13 @@ def commit_of(number: int, actions: Iterable[dict[str, dict[str, Any]]]) -> Comm
         tuple(files[True]),
         tuple(files[False]),
         {str(body["path"]): int(body["size"]) for body in by_kind.get("cdc", [])},
+        str(info.get("userName") or info.get("userId") or ""),
+        {str(name): _text(value) for name, value in (info.get("operationParameters") or {}).items()},
     )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def file_action(body: Mapping[str, Any], added: bool = True) -> FileAction:

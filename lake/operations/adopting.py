@@ -29,8 +29,6 @@ from lake.operations import verify
 from lake.operations.compare import against_query
 from lake.operations.fitting import MOST, candidates
 from lake.operations.foreign import Foreign, at_its_place, find, place_of
-from lake.operations.row_changes import compared_rows
-from lake.operations.verify import Share
 from lake.refresh.adopted import AdoptRun
 from lake.refresh.compute import Gate
 from lake.refresh.decide import Decision
@@ -243,15 +241,11 @@ class _Adopting:
         stored = self._stored.select(*[F.col(quoted(c.name)) for c in definition.columns])
         key = () if any(n.startswith(HIDDEN_PREFIX) for n in definition.key_names) else definition.key_names
         truth = self._truth(attempt)
-        found = against_query(self._views, attempt.stamp, truth, stored, key)
+        found = against_query(self._views, attempt.stamp, truth, stored, key).sampled(self._views.shown(self._asked.view))
         if found.exact:
             return RowsApart(found.rows, 0, 0, rounding=str(found.rounding))
-        may = self._views.shown(self._asked.view)
-        samples = tuple((s.weight, s.row) for s in found.sampled(may).samples)
-        by_key = compared_rows(stored, truth, key, Share()) if key else None
-        if by_key is not None:
-            keys = [row for sample in by_key.samples if (row := may(sample, key)) is not None]
-            by_key = replace(by_key, samples=tuple(keys))
+        samples = tuple((s.weight, s.row) for s in found.samples)
+        by_key = None if found.paired is None else found.paired.as_row_changes(key)
         return RowsApart(found.rows, found.missing, found.surplus, samples, by_key, str(found.rounding))
 
     def _compared(self, attempt: _Attempt) -> tuple[_Attempt, RowsApart]:

@@ -14,6 +14,7 @@ from lake.delta.retention import is_of_a_file_gone
 from lake.delta.sources import PinnedSources
 from lake.errors import ExpiredError, LakeError
 from lake.operations import agreement, verify
+from lake.operations.others_rows import with_rows
 from lake.operations.rounding import NONE, Tolerance
 from lake.operations.verify import Share
 from lake.refresh.edits import in_names
@@ -22,28 +23,46 @@ from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import own_session
 from lake.views.definition import Definition
 from lake.views.registry import OpenViews
-from lake.views.table import deleted, visible
+from lake.views.table import deleted, refuse_others, visible
 
 
 def verified(views: OpenViews, view: str, share: Share) -> Differences:
-    """What differs between a view and its query over the tables at its snapshot. Raises ExpiredError where these can't be read."""
+    """What differs between a view and its query over the tables at its snapshot, and which commits of somebody else its table has since.
+
+    Raises ExpiredError where the tables can't be read, TargetError where somebody else gave the view's table other columns.
+    """
     spark = own_session(views.spark)
-    current = views.built(spark, view)
+    current, others = views.built_and_others(spark, view)
     assert current.stamp is not None
     views.refuse_changed_definition(current.stamp)
     try:
-        with _canonical(views, view, current.stamp) as canonical:
-            judgement = verify.Judgement(lambda: tolerance(views, view), canonical)
-            return verify.verify(spark, view, views.config, views.frames_of(spark, current.stamp), current, share, judgement)
-    except SPARK_ERRORS as error:
-        raise verify.unreadable(view, current.stamp.snapshot, error) from error
+        truth = verify.from_scratch(spark, view, views.config, views.frames_of(spark, current.stamp))
+        stored, key = visible(current.pinned.rows()), verify.key_of(current)
+        if others and _columns(truth) != _columns(stored):
+            refuse_others(views.view_table(view), current.pinned, others[-1])
+        found = _compared(views, current.stamp, verify.Sides(view, current.stamp.snapshot, truth, stored, key), share)
+    except (ExpiredError, *SPARK_ERRORS) as error:
+        expired = verify.unreadable(view, current.stamp.snapshot, error)
+        if others and isinstance(expired, ExpiredError):
+            refuse_others(views.view_table(view), current.pinned, others[-1])
+        raise expired from error
+    if not others:
+        return found
+    return replace(found, other_commits=with_rows(current.pinned, others, key), command=views.view_table(view).recreate_command)
+
+
+def _columns(frame: DataFrame) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
 
 
 def against_query(views: OpenViews, stamp: Stamp, truth: DataFrame, stored: DataFrame, key: tuple[str, ...]) -> Differences:
     """What differs between rows, in the order of the query's columns, and those of a view's query at the snapshot of a stamp."""
+    return _compared(views, stamp, verify.Sides(stamp.view, stamp.snapshot, truth, stored, key), Share())
+
+
+def _compared(views: OpenViews, stamp: Stamp, sides: verify.Sides, share: Share) -> Differences:
     with _canonical(views, stamp.view, stamp) as canonical:
-        judgement = verify.Judgement(lambda: tolerance(views, stamp.view), canonical)
-        return verify.compared(verify.Sides(stamp.view, stamp.snapshot, truth, stored, key), Share(), judgement)
+        return verify.compared(sides, share, verify.Judgement(lambda: tolerance(views, stamp.view), canonical))
 
 
 def tolerance(views: OpenViews, view: str) -> Tolerance:

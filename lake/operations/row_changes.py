@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lake.core.planned import RowChanges
 from lake.core.sql import quoted
+from lake.operations.pairing import paired
 from lake.operations.verify import Share, from_scratch, key_of
 from lake.spark import sameness
 from lake.spark.session import own_session
@@ -59,28 +58,9 @@ def _by_row(before: DataFrame, after: DataFrame, share: str) -> RowChanges:
 
 
 def _by_key(before: DataFrame, after: DataFrame, places: dict[str, str], key: list[str], share: str) -> RowChanges:
-    old, new = _marked(before, _OLD), _marked(after, _NEW)
-    same_key = [F.col(f"{_OLD}_{places[k]}") == F.col(f"{_NEW}_{places[k]}") for k in key]
-    both = old.join(new, on=same_key, how="full")
-    added, removed = F.col(_OLD).isNull(), F.col(_NEW).isNull()
-    differs = {n: ~added & ~removed & (F.col(f"{_OLD}_{c}") != F.col(f"{_NEW}_{c}")) for n, c in places.items() if n not in key}
-    any_differs = reduce(or_, differs.values(), F.lit(False))
-    both = both.persist()
-    try:
-        counted = both.agg(*[F.count_if(c) for c in (added, removed, any_differs, *differs.values())]).head() or ()
-        counts = [int(n or 0) for n in counted]
-        one = [F.coalesce(F.col(f"{_NEW}.{places[k]}"), F.col(f"{_OLD}.{places[k]}")).alias(k) for k in key]
-        samples = tuple(row.asDict() for row in both.where(added | removed | any_differs).select(*one).take(_SAMPLES))
-    finally:
-        both.unpersist()
-    by_column = {name: n for name, n in zip(differs, counts[3:], strict=True) if n}
-    return RowChanges(counts[0], counts[1], counts[2], by_column, samples, share)
-
-
-def _marked(frame: DataFrame, name: str) -> DataFrame:
-    """The rows as a struct of this name, and beside it what each column's values are told apart by."""
-    marks = [sameness.marked(frame, c).alias(f"{name}_{c}") for c in frame.columns]
-    return frame.select(F.struct(*frame.columns).alias(name), *marks)
+    with paired(before, after, places, key) as pairs:
+        counts = pairs.counts()
+        return RowChanges(counts.added, counts.removed, counts.changed, counts.by_column, pairs.keys(_SAMPLES), share)
 
 
 def _column(name: str) -> Column:

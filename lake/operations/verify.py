@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake.config.models import Config
 from lake.config.view_sources import one_query, query_text
+from lake.core.pairs import Pair, Paired, size_of_difference
 from lake.core.results import Difference, Differences, Rounding
 from lake.core.snapshots import Snapshot
 from lake.delta.retention import is_of_a_file_gone
 from lake.delta.tables import reason
 from lake.errors import ExpiredError, LakeError
+from lake.operations.pairing import Kind, paired, ranked
 from lake.operations.rounding import Tolerance, settled
 from lake.spark import sameness
 from lake.spark.queries import query
 from lake.views.query import function_tables
-from lake.views.table import KEY, Published, visible
+from lake.views.table import KEY, Published
 from lake.views.user_functions import load_function
 
 _SAMPLES = 5
@@ -59,22 +62,6 @@ class Judgement:
     canonical: Callable[[], DataFrame | None]
 
 
-def verify(
-    spark: SparkSession,
-    view: str,
-    config: Config,
-    tables: Mapping[str, DataFrame],
-    current: Published,
-    share: Share,
-    judgement: Judgement,
-) -> Differences:
-    """Compare the view's rows with the query over the tables, as multisets, bit by bit but for what `judgement` allows. `spark`: a session
-    for this alone."""
-    assert current.stamp is not None
-    truth, stored = from_scratch(spark, view, config, tables), visible(current.pinned.rows())
-    return compared(Sides(view, current.stamp.snapshot, truth, stored, key_of(current)), share, judgement)
-
-
 @dataclass(frozen=True)
 class Sides:
     """What is compared: the rows of a view's query at a snapshot, and rows that are to be the same, by the places of their columns; the
@@ -100,41 +87,72 @@ def compared(sides: Sides, share: Share, judgement: Judgement) -> Differences:
     alike = sameness.same_rows(wanted, rows)
     if alike is not None:
         return Differences(sides.view, sides.snapshot, alike, 0, 0, (), key, str(share))
-    found = _found(wanted, rows, allowed().only_rounding, truth.columns)
-    if found.rows and allowed().zeros and (other := judgement.canonical()) is not None:
-        settled_truth = share.of_rows(with_zeros_of(other.toDF(*names), truth.toDF(*names), allowed()), hashed)
-        found = _found(settled_truth, rows, allowed().only_rounding, truth.columns)
+    zeros = bool(allowed().zeros)
+    asked = _Asked(in_names, key, allowed().only_rounding)
+    found = _found(wanted, rows, replace(asked, key=()) if zeros else asked)
+    if found.rows and zeros:
+        other = judgement.canonical()
+        if other is not None:
+            wanted = share.of_rows(with_zeros_of(other.toDF(*names), truth.toDF(*names), allowed()), hashed)
+        found = _found(wanted, rows, asked)
     return Differences(
-        sides.view, sides.snapshot, rows.count(), found.missing, found.surplus, found.samples, key, str(share), found.rounding
+        sides.view, sides.snapshot, rows.count(), found.missing, found.surplus, found.samples, key, str(share), found.rounding, found.paired
     )
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """`places`: by column of the view, its name in the frames; `key`: the columns that pair differing rows; without any they are not
+    paired."""
+
+    places: Mapping[str, str]
+    key: tuple[str, ...]
+    allowed: Tolerance
+
+
+@dataclass(frozen=True)
 class _Found:
-    """How many rows are missing, how many too many, some of them, and what is rounding."""
+    """How many rows are missing, how many too many, some of them, what is rounding, and the rows paired by key."""
 
     missing: int
     surplus: int
     samples: tuple[Difference, ...]
     rounding: Rounding
+    paired: Paired | None = None
 
     @property
     def rows(self) -> int:
         return self.missing + self.surplus
 
 
-def _found(wanted: DataFrame, rows: DataFrame, allowed: Tolerance, columns: Sequence[str]) -> _Found:
+def _found(wanted: DataFrame, rows: DataFrame, asked: _Asked) -> _Found:
     differing = sameness.tallied(**{_WANTED: wanted, _HELD: rows}).where(F.col(_WANTED) != F.col(_HELD)).persist()
     try:
-        left, rounding = settled(differing, {_HELD: _WANTED}, allowed) if allowed else (differing, Rounding())
+        left, rounding = settled(differing, {_HELD: _WANTED}, asked.allowed) if asked.allowed else (differing, Rounding())
         left = left.where(F.col(_WANTED) != F.col(_HELD))
         weight = F.col(_WANTED) - F.col(_HELD)
         counts = left.agg(F.sum(F.when(weight > 0, weight)), F.sum(F.when(weight < 0, -weight))).head() or (0, 0)
-        named = [F.col(c).alias(name) for c, name in zip(wanted.columns, columns, strict=True)]
+        named = [F.col(place).alias(name) for name, place in asked.places.items()]
         samples = tuple(Difference(row[0], row[1].asDict()) for row in left.select(weight, F.struct(*named)).take(_SAMPLES))
+        by_key = _paired(left, asked) if samples and asked.key and all(name in asked.places for name in asked.key) else None
     finally:
         differing.unpersist()
-    return _Found(counts[0] or 0, counts[1] or 0, samples, rounding)
+    return _Found(counts[0] or 0, counts[1] or 0, samples, rounding, by_key)
+
+
+def _paired(differing: DataFrame, asked: _Asked) -> Paired:
+    """Tallied rows that differ, those of the view beside those of the query with the same key."""
+    columns, key, weight = [*asked.places.values()], [asked.places[name] for name in asked.key], F.col(_WANTED) - F.col(_HELD)
+    view, query = (ranked(differing.where(times > 0), columns, times, key) for times in (-weight, weight))
+    with paired(view, query, asked.places, asked.key, asked.allowed) as pairs:
+        counts = pairs.counts()
+        kinds: dict[Kind, int] = {"changed": counts.changed, "added": counts.added, "removed": counts.removed}
+        samples = [_pair(*row) for kind, number in kinds.items() if number for row in pairs.rows(kind, _SAMPLES)]
+    return Paired(counts.added, counts.removed, counts.changed, counts.by_column, tuple(samples))
+
+
+def _pair(view: dict[str, Any] | None, query: dict[str, Any] | None, columns: Sequence[str]) -> Pair:
+    return Pair(query, view, {name: size_of_difference((query or {})[name], (view or {})[name]) for name in columns})
 
 
 def with_zeros_of(canonical: DataFrame, truth: DataFrame, allowed: Tolerance) -> DataFrame:

@@ -15,6 +15,7 @@ import vl_convert
 
 from lake import Lakehouse
 from lake.config.models import REPORT
+from lake.core.pairs import differs_text
 from lake.core.results import Explanation, SourceStatus
 from lake.core.texts import path_texts
 from lake.errors import LakeError
@@ -31,6 +32,7 @@ _HERE = Path(__file__).parent
 _COMMITS = 500
 _HISTORY = 200
 _HOUR = 3600.0
+_SIDES = ("real time", "strong", "query", "view")
 T = TypeVar("T")
 
 
@@ -199,17 +201,23 @@ def tables_of(rows: Sequence[Row]) -> list[SampleTable]:
 
 
 def _sample_table(title: str, samples: Sequence[Mapping[str, Any]]) -> SampleTable:
-    """Samples are rows by side (real time, strong; query, view), or rows alone."""
-    pairs = [{side: row for side, row in sample.items() if isinstance(row, Mapping)} or {"": sample} for sample in samples]
+    """Samples are rows by side (real time, strong; query, view), with the columns in which they differ, or rows alone."""
+    pairs = [_sides(sample) or {"": sample} for sample in samples]
     columns = tuple(dict.fromkeys(name for pair in pairs for row in pair.values() for name in row))
+    differ = [differs_text(sample.get("differs") or {}) if _sides(sample) else "" for sample in samples]
     lines = []
-    for pair in pairs:
+    for pair, text in zip(pairs, differ, strict=True):
         for side, row in pair.items():
             others = [other for name, other in pair.items() if name != side]
             differing = [any(other.get(c) != row.get(c) for other in others) for c in columns]
             texts = ["NULL" if row.get(c) is None else str(row[c]) for c in columns]
-            lines.append(Line(side, tuple(map(Cell, texts, differing))))
-    return SampleTable(title, columns, tuple(lines))
+            lines.append(Line(side, (*map(Cell, texts, differing), *([Cell(text, differs=False)] if any(differ) else []))))
+    return SampleTable(title, (*columns, *(["differs in"] if any(differ) else [])), tuple(lines))
+
+
+def _sides(sample: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The rows of a sample by side, none where it is a row itself."""
+    return {side: sample[side] for side in _SIDES if isinstance(sample.get(side), Mapping)}
 
 
 def _bundle() -> str:

@@ -24,7 +24,10 @@ from lake.quality.sources import guarded
 from lake.quality.suites import ExpectationResult, validate_rows
 from lake.realtime.metrics import quantile
 from lake.spark.session import own_session
-from lake.views.table import Publication, of_refreshes
+from lake.views.table import Publication, of_refreshes, published_and_others
+
+_TOLD = 3
+"""How many commits of somebody else a finding describes."""
 
 
 @dataclass
@@ -62,7 +65,10 @@ class ViewChecks:
         found = self.lake.verify(self.name, share)
         wrong, shown = len(found), found.sampled(self.shown)
         self.exact = found.exact and share.of == 1
+        yield self._writers(shown)
         compared = f"of {found.rows:,} rows compared (part {share} of the keys)" + (f"; {found.rounding}" if found.rounding.rows else "")
+        cause: dict[str, Any] = {"cause": "someone else wrote to the view's table (see `writers`)"} if found.other_commits else {}
+        compared += f"; {found.paired.text(found.key)}" if found.paired is not None else ""
         yield self._measure(
             "view",
             "exactness",
@@ -73,7 +79,16 @@ class ViewChecks:
             detail=f"{found.missing:,} missing, {found.surplus:,} too many, {compared}",
             samples=_side_by_side(shown),
             snapshot=dict(found.snapshot),
+            **cause,
         )
+
+    def _writers(self, found: Differences) -> Measurement:
+        """The commits of somebody else on the view's table, and the keys of rows that they changed."""
+        others = found.other_commits
+        newest = "; ".join(map(str, others[-_TOLD:]))
+        more = f"{len(others) - _TOLD:,} earlier ones; " if len(others) > _TOLD else ""
+        samples = tuple(key for commit in others[-_TOLD:] if commit.rows is not None for key in commit.rows.samples)
+        return self._measure("view", "writers", float(len(others)), detail=more + newest, samples=samples, snapshot=dict(found.snapshot))
 
     def _part(self) -> Share:
         """The next part of the keys, or the last one again if it was not exact: only the same part shows that a difference is resolved."""
@@ -170,12 +185,12 @@ class ViewChecks:
 
 
 def _side_by_side(found: Differences) -> tuple[dict[str, Any], ...]:
-    """Samples by key: the row of the query beside the row of the view."""
-    pairs: dict[str, dict[str, Any]] = {}
-    for number, sample in enumerate(found):
-        key = str([sample.row[name] for name in found.key]) if found.key else str(number)
-        pairs.setdefault(key, {})["query" if sample.weight > 0 else "view"] = sample.row
-    return tuple(pairs.values())
+    """Samples: the row of the query beside the row of the view with the same key, and in which columns they differ; of a view without a
+    key one row each."""
+    if found.paired is None:
+        return tuple({"query" if sample.weight > 0 else "view": sample.row} for sample in found)
+    pairs = ({"key": list(found.key), **pair.to_json()} for pair in found.paired.samples)
+    return tuple({name: value for name, value in pair.items() if value is not None} for pair in pairs)
 
 
 def expectation_text(expectation: ExpectationConfig) -> str:
@@ -236,8 +251,8 @@ def reached(snapshot: Mapping[str, int], wanted: Mapping[str, int]) -> bool:
 
 def with_versions(measures: Sequence[Measurement], lake: Lakehouse, view: str) -> list[Measurement]:
     """The measurements of a view with the version of its table and its snapshot."""
-    published = lake.published_version(view)
-    if published is None:
+    published, _ = published_and_others(lake.spark, lake.view_table(view))
+    if published is None or published.stamp is None:
         return list(measures)
-    version, snapshot = published
+    version, snapshot = published.pinned.version.number, dict(published.stamp.answers_for)
     return [replace(m, version=version, snapshot=m.snapshot or snapshot) for m in measures]

@@ -20,6 +20,7 @@ from lake.core.phases import phase
 from lake.core.plan import check_fingerprint, differing
 from lake.core.redaction import Samples
 from lake.core.stamp import Stamp
+from lake.delta.actions import Commit
 from lake.delta.identity import check_same
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
@@ -32,7 +33,7 @@ from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_orde
 from lake.views.query import named
 from lake.views.shared import place_of
 from lake.views.sizes import are_small
-from lake.views.table import Published, open_log, published, visible
+from lake.views.table import Published, open_log, published, published_and_others, visible
 from lake.views.up_to_date import unchanged
 from lake.views.user_functions import load_function
 
@@ -250,6 +251,11 @@ class OpenViews:
         if current is None or current.stamp is None:
             raise TargetError(f'View {view!r} has not been built yet. Run "{self.view_table(view).create_command}".')
         return current
+
+    def built_and_others(self, spark: SparkSession, view: str) -> tuple[Published, list[Commit]]:
+        """What was published last, also where someone else wrote into the table since, and the commits of others, oldest first."""
+        current, others = published_and_others(spark, self.view_table(view))
+        return (self.built(spark, view) if current is None or current.stamp is None else current), others
 
     def frames_of(self, spark: SparkSession, stamp: Stamp) -> dict[str, DataFrame]:
         """What a view's rows were made of: the rows of each table of `pins_of`."""

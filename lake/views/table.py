@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -30,6 +30,7 @@ from lake.spark.failures import SPARK_ERRORS, advice, lacks_a_jar
 from lake.spark.types import nullable
 from lake.spark.zset import WEIGHT
 from lake.views.definition import Definition
+from lake.views.others import other_commit
 from lake.views.recorded import recorded_property
 from lake.views.stamps import newest_stamp
 
@@ -90,12 +91,23 @@ def refuse_dropping(table: Table, pinned: Pinned) -> None:
         raise TargetError(f'The drop of view {table} was begun, and has not ended. Run "lakejoin drop {table.label}" to finish it.')
 
 
-@phase("read logs")
 def published(spark: SparkSession, table: Table) -> Published | None:
     """The newest state of the view's table, None where there is none.
 
     Raises TargetError where another writer changed its data since (trap 15), or where Lakejoin did not create it.
     """
+    return _published(spark, table, partial(refuse_others, table))
+
+
+def published_and_others(spark: SparkSession, table: Table) -> tuple[Published | None, list[Commit]]:
+    """The same, also where another writer changed its data since, and the commits of others, oldest first."""
+    found: list[Commit] = []
+    current = _published(spark, table, lambda _, commit: found.append(commit))
+    return current, sorted(found, key=lambda commit: commit.number)
+
+
+@phase("read logs")
+def _published(spark: SparkSession, table: Table, on_other: Callable[[Pinned, Commit], None]) -> Published | None:
     log = open_log(spark, table)
     if log is None:
         return None
@@ -110,7 +122,7 @@ def published(spark: SparkSession, table: Table) -> Published | None:
             f'another `target` in the configuration, or, if it has the rows of the view, let the view go on from it: "lakejoin adopt '
             f'{table.label} --verify-first".'
         )
-    stamp = newest_stamp(pinned.version.number, lambda number: _commit(log, table, number), partial(_refuse_foreign, table))
+    stamp = newest_stamp(pinned.version.number, lambda number: _commit(log, table, number), partial(on_other, pinned))
     return Published(table.label, pinned, stamp)
 
 
@@ -178,10 +190,12 @@ def _commit(log: Log, table: Table, number: int) -> Commit:
         ) from error
 
 
-def _refuse_foreign(table: Table, commit: Commit) -> None:
+def refuse_others(table: Table, pinned: Pinned, commit: Commit) -> None:
+    """Raise TargetError for a commit of somebody else."""
+    said = other_commit(commit, [name for name in pinned.schema.names if not name.startswith(HIDDEN_PREFIX)]).quoting_nothing
     raise TargetError(
-        f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}). Lakejoin can't "
-        f'know its rows. Nothing was written. Run "{table.recreate_command}" to make it exact again.'
+        f"Version {commit.number} of the table of view {table} was written by someone else ({commit.operation}), {said.details}. Lakejoin "
+        f'can\'t know its rows. Nothing was written. Run "{table.recreate_command}" to make it exact again.'
     )
 
 

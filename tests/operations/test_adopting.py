@@ -141,7 +141,7 @@ def test_rows_are_written_again_for_hidden_columns_and_shown_by_key(tables: Test
         tables.open.adopt("keyed", at=at)
     apart = differs.value.found.apart
     assert (apart.missing, apart.surplus) == (2, 5)
-    assert "1 removed, 2 changed; changed in k 2; such as id=" in str(differs.value)
+    assert "3 removed, 2 changed; changed in k 2; such as id=" in str(differs.value)
     with monkeypatch.context() as patch:
         patch.setattr(adopted.Target, "describe", die)
         with pytest.raises(KilledError):
