@@ -206,7 +206,8 @@ class Lakehouse(OpenViews):
 
     @verb("Dropping the environment")
     def drop_environment(self, *, dry_run: bool = False) -> DroppedEnvironment:
-        """Drop all tables of a development environment, with all that is kept of its views; its views are production's again.
+        """Drop all tables of a development environment, with all that is kept of its views, and the results of its checks and scheduled
+        runs; its views are production's again.
 
         `dry_run`: only say what there is. Raises LakeError. Killed half-way, the next call goes on.
         """
@@ -239,10 +240,10 @@ class Lakehouse(OpenViews):
         The table's rows are compared with the view's query at a snapshot, as `verify` does; if they are equal, one commit makes it the
         view's table, at the view's place, and the next refresh reads what came since. `table`: its path (below `root` if it is relative) or
         its name in a catalog, by default the view's own place. `at`: {table: version} of all base tables that the view reads, or a time;
-        `verify_first`: find it. `repair`: where rows differ, or have to be written again, do so in the same commit. `dry_run`: compare,
-        and write nothing. `accept`: findings of blocking expectations that are not to stop it. `may`: asked before anything is written.
-        `on_progress`: told what is being done. Raises RowsDifferError where the rows differ, LakeError with what to do; nothing is written
-        then.
+        `verify_first`: find it. `repair`: where rows differ, publish the difference in the same commit. `dry_run`: compare, and write
+        nothing. `accept`: findings of blocking expectations that are not to stop it. `may`: asked before anything is written, also where
+        rows that are equal have to be written once more for hidden columns, as `changes` then says. `on_progress`: told what is being done.
+        Raises RowsDifferError where the rows differ, LakeError with what to do; nothing is written then.
         """
         self._refuse_eventual("adopt")
         if self.config.production is not None:

@@ -52,6 +52,7 @@ RESULTS = (
     removals.Collected,
     environments.PromotedView,
     environments.DroppedEnvironment,
+    environments.KeptFiles,
 )
 _HEAD = """# Python
 

@@ -104,6 +104,7 @@ def _ended(found: Adoption) -> str:
     """The result in a line."""
     if found.state == "adopted":
         rows = f", +{found.rows_inserted:,} -{found.rows_deleted:,} rows" if found.rows_inserted or found.rows_deleted else ""
+        rows += f", {found.rows_rewritten:,} rows written once more" if found.rows_rewritten else ""
         again = f"lakejoin refresh {found.view}"
         return f"{found.view}: adopted{rows}, now at {found.snapshot} ({found.seconds:.1f} s). Next: {again}"
     if found.state == "declined":

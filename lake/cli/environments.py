@@ -98,7 +98,8 @@ def drop(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
     as_json: _Json = False,
 ) -> None:
-    """Drop a development environment's own tables, with all that is kept of their views; nothing of production. It lists them, and asks.
+    """Drop a development environment's own tables, with all that is kept of their views, and the results of its checks and scheduled runs;
+    nothing of production. It lists them, and asks. Files that Lakejoin did not write stay, and are named.
 
     If it is interrupted, run it again.
     """
@@ -108,18 +109,30 @@ def drop(
         for view in found.views if not (as_json and dry_run) else ():
             for table in view.tables:
                 console.errors().print(f"{table.place}: {size_text(table.bytes)} in {table.files:,} files", markup=False)
-        if found.views and not dry_run and may(yes, f"Drop the tables of environment {name} ({size_text(found.bytes)})?"):
+        something = bool(found.views or found.files)
+        if something and not (as_json and dry_run):
+            _print_beside(found)
+        if something and not dry_run and may(yes, f"Drop what is listed of environment {name} ({size_text(found.bytes)})?"):
             found = working(f"dropping {name}", lake.drop_environment)
         console.print_json(found.to_json()) if as_json else console.out().print(_ended(found, dry_run), markup=False)
-        if found.views and not (found.dropped or dry_run):
+        if something and not (found.dropped or dry_run):
             raise typer.Exit(1)
 
 
+def _print_beside(found: DroppedEnvironment) -> None:
+    """What there is beside the tables, and what stays of it."""
+    for kept in found.files:
+        console.errors().print(f"{kept.place}: {kept.what}, {size_text(kept.bytes)} in {kept.files:,} files", markup=False)
+    for place in found.stays:
+        console.errors().print(f"stays: {place}", markup=False)
+
+
 def _ended(found: DroppedEnvironment, dry_run: bool) -> str:
-    if not found.views:
+    if not (found.views or found.files):
         return f"Environment {found.name} has no tables of its own."
     if found.dropped:
-        return f"Dropped {len(found.views)} views of environment {found.name}: {size_text(found.bytes)}."
+        also = ", and the files beside them" if found.files else ""
+        return f"Dropped {len(found.views)} views of environment {found.name}{also}: {size_text(found.bytes)}."
     return f"This was a dry run: {size_text(found.bytes)} would be removed." if dry_run else "Nothing was removed."
 
 

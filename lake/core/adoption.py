@@ -57,7 +57,8 @@ class Tried:
 class Adoption:
     """`table`: where it was; `place`: where the view has it; `version`: the table's, whose rows were compared; `snapshot`: the versions of
     the sources at which they are the query's, and from which the next refresh goes on; `changes`: what adopting does to the table, besides
-    the stamp; `apart`: how its rows differ; `rows_inserted`, `rows_deleted`: by `--repair`."""
+    the stamp; `apart`: how its rows differ; `rows_inserted`, `rows_deleted`: by `--repair`; `rows_rewritten`: written once more as they
+    are, with hidden columns."""
 
     view: str
     state: AdoptionState
@@ -69,6 +70,7 @@ class Adoption:
     changes: tuple[str, ...] = ()
     rows_inserted: int = 0
     rows_deleted: int = 0
+    rows_rewritten: int = 0
     tried: tuple[Tried, ...] = ()
     seconds: float = 0.0
 

@@ -39,17 +39,34 @@ class PromotedView:
 
 
 @dataclass(frozen=True)
+class KeptFiles:
+    """Files of one kind that Lakejoin wrote beside the tables of an environment's views. `what`: "results of checks", for example."""
+
+    what: str
+    place: str
+    bytes: int
+    files: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class DroppedEnvironment:
-    """The tables of an environment that were dropped, or (`dropped` is false) would be, view by view."""
+    """What was dropped of an environment, or (`dropped` is false) would be: the tables, view by view, and the `files` beside them.
+    `stays`: what is there besides, each with the reason why it stays."""
 
     name: str
     views: tuple[Dropped, ...]
     dropped: bool
+    files: tuple[KeptFiles, ...] = ()
+    stays: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
-        return sum(view.bytes for view in self.views)
+        return sum(view.bytes for view in self.views) + sum(files.bytes for files in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        views = [view.to_json() for view in self.views]
-        return {"environment": self.name, "dropped": self.dropped, "bytes": self.bytes, "views": views}
+        views, files = [view.to_json() for view in self.views], [kept.to_json() for kept in self.files]
+        said = {"environment": self.name, "dropped": self.dropped, "bytes": self.bytes, "views": views}
+        return {**said, "files": files, "stays": list(self.stays)}

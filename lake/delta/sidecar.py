@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 
 from pyspark.sql import SparkSession
@@ -73,6 +74,12 @@ class Folder:
     def delete(self, name: str) -> None:
         """Remove a file, if it exists."""
         self._files.delete(self._at(name), False)
+
+    def remove_if_empty(self) -> None:
+        """Remove the folder, if there is nothing in it."""
+        if self.exists and not self.names():
+            with suppress(*CALL_ERRORS):  # somebody has written into it
+                self._files.delete(self._at(""), False)
 
     def delete_older(self, than: float) -> int:
         """Remove the files last written before a time (seconds since 1970); returns how many."""

@@ -138,7 +138,8 @@ class Transaction:
         self._redefined = [before.schema(), after.schema()]
 
     def commit(self, app_id: str, number: int, metadata: str, counts: Mapping[str, int]) -> None:
-        """Commit everything with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted, for the history.
+        """Commit everything with its idempotency pair and metadata. `counts`: rows inserted, updated, deleted (and copied), for the
+        history.
 
         Raises Delta's exceptions for concurrent modifications; nothing is then committed.
         """

@@ -34,11 +34,14 @@ from lake.refresh.compute import Gate
 from lake.refresh.decide import Decision
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import active_session, own_session
-from lake.views.adoptable import changed, refuse_other_columns, refuse_unfit, rewritten
+from lake.views.adoptable import changed, lacking, padded, refuse_other_columns, refuse_unfit
 from lake.views.definition import Definition
 from lake.views.inputs import Until, capture, ends
 from lake.views.registry import OpenView, OpenViews
 from lake.views.table import visible
+
+_AT, _FIND, _REPAIR = "--at (in Python `at`)", "--verify-first (`verify_first=True`)", "--repair (`repair=True`)"
+"""Options, as the command and as Python call them."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,11 @@ def adopt(views: OpenViews, asked: Request) -> Adoption:
     started = time.monotonic()
     if asked.at is None and not asked.verify_first:
         raise ConfigError(
-            f"At which versions of its sources was the table of view {asked.view!r} computed? Give them (`at`), or let them be found "
-            "(`verify_first`). Nothing was written."
+            f"At which versions of its sources was the table of view {asked.view!r} computed? Nothing was written. Give them with {_AT}, "
+            f"or let them be found with {_FIND}."
         )
     if asked.verify_first and asked.at is not None and not isinstance(asked.at, Mapping):
-        raise ConfigError("Give a time (`at`), or let the snapshot be found (`verify_first`), not both. Nothing was written.")
+        raise ConfigError(f"Give a time with {_AT}, or let the snapshot be found with {_FIND}, not both. Nothing was written.")
     views.in_order([asked.view])
     tables = [name for name in views.reads(asked.view) if name in views.config.tables]
     ends(asked.at, tables, "at")  # raises for a table that it does not read, and for what is no time
@@ -100,8 +103,9 @@ class _Adopting:
         attempt, apart = self._found() if self._asked.verify_first else self._given()
         self._refuse_gone(attempt.run)
         found = self._adoption(attempt, apart)
-        if not apart.equal and not self._asked.repair:
-            return self._differs(found)
+        if not (apart.equal or self._asked.repair or self._asked.dry_run):
+            self._refuse_differing(found)
+        self._refuse_doubled(attempt.run)
         if self._asked.dry_run:
             return found
         if not self._asked.may(found):
@@ -110,11 +114,16 @@ class _Adopting:
             self._asked.say(f"moving {found.table} to {found.place}")
         with at_its_place(self._state.spark, self._foreign) as pinned:
             self._asked.say("committing")
-            try:
-                _, inserted, deleted = replace(attempt.run, pinned=pinned).run()
-            except KeyViolationError as error:
-                raise error.showing(self._views.shown(self._asked.view)) from error.__cause__
+            _, inserted, deleted = replace(attempt.run, pinned=pinned).run()
+        if attempt.run.whole and apart.equal:
+            return replace(found, state="adopted", rows_rewritten=apart.rows)
         return replace(found, state="adopted", rows_inserted=inserted, rows_deleted=deleted)
+
+    def _refuse_doubled(self, run: AdoptRun) -> None:
+        try:
+            run.refuse_doubled()
+        except KeyViolationError as error:
+            raise error.showing(self._views.shown(self._asked.view)) from error.__cause__
 
     # -- the snapshot -------------------------------------------------------------------------------------------------------
 
@@ -132,7 +141,7 @@ class _Adopting:
         if unnamed:
             raise ConfigError(
                 f"`at` does not name {', '.join(unnamed)}, which view {self._asked.view!r} reads as well. Nothing was written. Give the "
-                "version of each table, or let the others be found (`verify_first`)."
+                f"version of each table, or let the others be found with {_FIND}."
             )
 
     def _found(self) -> tuple[_Attempt, RowsApart]:
@@ -170,8 +179,8 @@ class _Adopting:
         view, said = self._asked.view, "\n".join(f"- {tried}" for tried in self._tried)
         raise RowsDifferError(
             f"{place_of(self._foreign.here)} does not have the rows of view {view!r} at any of the {len(self._tried)} snapshots that were "
-            f"tried. Nothing was written.\n{said}\nIf it was computed at another snapshot, give that (`at`); if it is to be corrected, "
-            "give the snapshot that is nearest, and `repair`.",
+            f"tried. Nothing was written.\n{said}\nIf it was computed at another snapshot, give that with {_AT}; if it is to be "
+            f"corrected, give the snapshot that is nearest, and {_REPAIR}.",
             tuple(self._tried),
         )
 
@@ -183,14 +192,14 @@ class _Adopting:
         definition, inputs = self._views.prepare(view, self._state, at)
         decision = Decision(self._views.path, self._state.spark, definition, inputs, rebuild=False)
         refuse_other_columns(self._foreign.here, definition, pinned)
-        why = rewritten(definition, pinned)
-        if why and not self._asked.repair:
+        char = padded(pinned)
+        if char and not self._asked.repair:
             raise TargetError(
-                f"{place_of(self._foreign.here)} can't be refreshed as it is: {why}. Nothing was written. Write the table as the view "
-                "needs it, or let all rows be written again, in the same commit (`repair`)."
+                f"{place_of(self._foreign.here)} can't be refreshed as it is: {char}. Nothing was written. Write it with a STRING instead, "
+                f"or give the snapshot with {_AT}, and let all its rows be written again with {_REPAIR}."
             )
         decision.refuse_unwanted()
-        run = AdoptRun(decision, pinned, bool(why), False, self._asked.gate)
+        run = AdoptRun(decision, pinned, bool(char or lacking(definition)), False, self._asked.gate)
         return _Attempt(run, run.stamp())
 
     def _refuse_gone(self, run: AdoptRun) -> None:
@@ -263,18 +272,19 @@ class _Adopting:
         changes = [f"it is moved from {here} to {own}"] if foreign.moves else []
         changes += changed(attempt.definition, foreign.pinned)
         if run.whole:
-            changes.append(f"all its rows are written again: {rewritten(attempt.definition, foreign.pinned)}")
+            again = "once more, as they are" if apart.equal else "again, as the query gives them"
+            why = "; ".join(filter(None, (padded(foreign.pinned), lacking(attempt.definition))))
+            changes.append(f"all its rows are written {again}, in new files: {why}")
         elif not apart.equal:
             changes.append(f"{apart.missing:,} rows are inserted and {apart.surplus:,} deleted, so that it has the rows of the query")
         state: AdoptionState = "equal" if apart.equal else "differs"
         number = foreign.pinned.version.number
         return Adoption(self._asked.view, state, here, own, number, attempt.stamp.snapshot, apart, tuple(changes), tried=tuple(self._tried))
 
-    def _differs(self, found: Adoption) -> Adoption:
-        if self._asked.dry_run:
-            return found
+    def _refuse_differing(self, found: Adoption) -> None:
         raise RowsDifferError(
             f"{found.table} does not have the rows of view {found.view!r} at {found.snapshot}: {found.apart}. Nothing was written. Give "
-            "the snapshot that it was computed at (`at`), let it be found (`verify_first`), or let the difference be published (`repair`).",
+            f"the snapshot that it was computed at with {_AT}, let it be found with {_FIND}, or let the difference be published with "
+            f"{_REPAIR}.",
             found,
         )

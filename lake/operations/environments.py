@@ -1,22 +1,28 @@
-"""Drops a development environment: the tables of its views, each after those that read it, and never anything of production."""
+"""Drops a development environment: the tables of its views, each after those that read it, and what Lakejoin wrote beside them; never
+anything of production."""
 
 from __future__ import annotations
 
 from lake.core.environments import DroppedEnvironment
 from lake.errors import LakeError
 from lake.operations.drop import Views, drop
+from lake.operations.environment_files import beside_tables
 from lake.operations.kept import kept_tables
 from lake.operations.removed import removed_views
 
 
 def drop_environment(lake: Views, dry_run: bool) -> DroppedEnvironment:
-    """Drop what there is of the environment's views in its own target, also of views that are no longer in the configuration.
+    """Drop what there is of the environment's views in its own target, also of views that are no longer in the configuration; then the
+    results of its checks and of its scheduled runs.
 
     Raises LakeError, for the first view that can't be dropped; those before it are.
     """
     gone = [view.name for view in removed_views(lake)]
     own = [view for view in _readers_first(lake) if kept_tables(lake.spark, lake.config, view)]
-    return DroppedEnvironment(str(lake.config.environment), tuple(drop(lake, view, True, dry_run) for view in [*own, *gone]), not dry_run)
+    views = tuple(drop(lake, view, True, dry_run) for view in [*own, *gone])
+    folders, runs = [table.folder for view in views for table in view.tables], {run for view in views for run in view.runs}
+    files, stays = beside_tables(lake, folders, runs, not dry_run)
+    return DroppedEnvironment(str(lake.config.environment), views, not dry_run, tuple(files), tuple(stays))
 
 
 def _readers_first(lake: Views) -> list[str]:

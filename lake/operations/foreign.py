@@ -57,7 +57,7 @@ def find(spark: SparkSession, views: OpenViews, view: str, where: str | None) ->
     if log is None and here is not own and own_log is not None and own_log.head().properties.get("lakejoin.view") is None:
         here, log = own, own_log  # a process ended after it had moved the table
     if log is None:
-        said = f'Name the table: "lakejoin adopt {view} --table PATH".' if where is None else "Name the folder that has its `_delta_log`."
+        said = f'Name the table: "lakejoin adopt {view} --table PATH".' if where is None else _other_name(spark, where, here)
         raise TargetError(f"There is no Delta table at {place_of(here)}. Nothing was written. {said}")
     if own_log is not None:
         _refuse_taken(spark, own, here)
@@ -69,9 +69,23 @@ def find(spark: SparkSession, views: OpenViews, view: str, where: str | None) ->
     return found
 
 
+def _other_name(spark: SparkSession, where: str, here: Table) -> str:
+    """What to do about a name by which there is no Delta table."""
+    if here.path is None:
+        return f"{where} is a table of another format, or a view. Of Parquet files, CONVERT TO DELTA {where} makes a Delta table."
+    schema = spark.catalog.currentDatabase()
+    if re.fullmatch(r"\w+", where) and spark.catalog.tableExists(f"{schema}.{where}"):
+        return f"For the table of the catalog, write --table {schema}.{where}."
+    also = " The catalog has no table of that name either." if _NAME.fullmatch(where) else ""
+    return f"Name the folder that has its `_delta_log`, or the table's name in the catalog.{also}"
+
+
 def _named(spark: SparkSession, config: Config, view: str, where: str, own: Table) -> Table:
-    if _NAME.fullmatch(where) and spark.catalog.tableExists(where):
-        here = Table(view, None, where)
+    name = where.removeprefix("spark_catalog.")  # parts of Delta accept no name of three parts
+    if _NAME.fullmatch(name) and spark.catalog.tableExists(name):
+        here = Table(view, None, name)
+        if spark.catalog.getTable(name).tableType == "VIEW":
+            raise TargetError(f"{name} is a view of the catalog, not a table. Nothing was written. Name the table that it reads.")
     else:
         here = Table(view, config.source_path(where).rstrip("/"), None)
     return own if resolved(location(spark, here)) == resolved(location(spark, own)) else here
@@ -134,12 +148,9 @@ def _refuse_declared(spark: SparkSession, views: OpenViews, found: Foreign) -> N
 
 def _refuse_unmovable(spark: SparkSession, found: Foreign) -> None:
     here, own = found.here, found.own
-    if (here.path is None) != (own.path is None):
-        there = f"CREATE TABLE {own.name} USING delta LOCATION '{here.path}'" if own.path is None else "set `target` to its schema"
-        raise TargetError(
-            f"{place_of(here)} can't become {place_of(own)}: one is a path, the other a name in a catalog. Nothing was written. "
-            f"{f'Give it the name of the view, {there}' if own.path is None else there.capitalize()}, and adopt it without --table."
-        )
+    why = _of_names(spark, here, own)
+    if why:
+        raise TargetError(f"{place_of(here)} can't become {place_of(own)}: {why}")
     if here.path is None:
         return
     folder = OwnFolder(spark, here.path)
@@ -148,6 +159,34 @@ def _refuse_unmovable(spark: SparkSession, found: Foreign) -> None:
     why = f"{inside[0]} is a symbolic link, or another table" if inside else folder.immovable(str(own.path))
     if why:
         raise TargetError(f"{here.path} can't be moved to {own.path}: {why}. Nothing was written. {_instead(here, own)}")
+
+
+def _of_names(spark: SparkSession, here: Table, own: Table) -> str:
+    """Why a table can't be moved to another place where one of the two is a name in a catalog, and what to do; empty where it can."""
+    if own.name is not None and here.path is not None:
+        as_view = f"CREATE TABLE {own.name} USING delta LOCATION '{here.path}'"
+        return (
+            f"one is a path, the other a name in a catalog. Nothing was written. Give it the view's name ({as_view}), and adopt it without "
+            "--table; it stays in its folder."
+        )
+    if here.name is None:
+        return ""
+    folder, managed = location(spark, here).removeprefix("file:"), spark.catalog.getTable(here.name).tableType == "MANAGED"
+    if own.path is not None:
+        return (
+            f"one is a name in a catalog, the other a path. Nothing was written. Adopt its folder: --table {folder}. After that"
+            f"{' (not before: it would delete the rows)' if managed else ''}, let the name lead to the view: DROP TABLE {here.name}; "
+            f"CREATE TABLE {here.name} USING delta LOCATION '{own.path}'."
+        )
+    schemas = [str(table.name).rpartition(".")[0].lower() for table in (here, own)]
+    if schemas[0] == schemas[1]:
+        return ""
+    if managed:
+        return f"Spark renames no table from one schema to another. Nothing was written. {_instead(here, own)}"
+    return (
+        f"Spark renames no table from one schema to another. Nothing was written. Give its folder the view's name (CREATE TABLE {own.name} "
+        f"USING delta LOCATION '{folder}'), adopt it without --table, and after that DROP TABLE {here.name}, which leaves the files."
+    )
 
 
 def _instead(here: Table, own: Table) -> str:

@@ -46,21 +46,26 @@ def removed_views(lake: Lake) -> list[RemovedView]:
     return found
 
 
+def tables_in_target(lake: Lake) -> Iterator[Table]:
+    """What is where the configuration puts the tables of views, under its name there: tables, and in a folder also anything else."""
+    return _in_catalog(lake.spark, lake.config) if lake.config.view_path("") is None else _in_folder(lake.spark, lake.config)
+
+
 def _names(lake: Lake) -> Iterator[str]:
     """The names of views that are not in the configuration, by the tables in its target that have the property of one."""
     spark, config = lake.spark, lake.config
     earlier = [view.renamed_from for view in config.views.values() if view.renamed_from is not None]  # `apply` takes these over
     known = {(view + end).lower() for view in (*config.views, *earlier) for end in SUFFIXES.values()}
-    for table in _in_catalog(spark, config) if config.view_path("") is None else _in_folder(spark, config):
+    for table in tables_in_target(lake):
         if table.label.lower() in known:
             continue
-        view = _view_of(spark, table)
+        view = view_of(spark, table)
         named = {(view + end).lower() for end in SUFFIXES.values()}
         if config.is_view_name(view) and table.label.lower() in named:
             yield view
 
 
-def _view_of(spark: SparkSession, table: Table) -> str:
+def view_of(spark: SparkSession, table: Table) -> str:
     """The view that a table was made for, empty if it was not made for one; of a folder without a log, by the folder's name."""
     try:
         log = open_log(spark, table)

@@ -46,12 +46,14 @@ from lake.views.table import MAPPING, adopted_properties, app_id, schema, visibl
 
 @dataclass(frozen=True)
 class _Replaced:
-    """What the commit does to the rows: `files` go with all their rows, `rows` come; `inserted` and `deleted`: what a reader sees of it."""
+    """What the commit does to the rows: `files` go with all their rows, `rows` come; `inserted` and `deleted`: what a reader sees of it;
+    `copied`: rows that only get hidden columns."""
 
     files: DataFiles | None = None
     rows: DataFrame | None = None
     inserted: int = 0
     deleted: int = 0
+    copied: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,15 +75,16 @@ class AdoptRun:
     def run(self) -> tuple[Stamp, int, int]:
         """Commit; returns the stamp, how many rows were inserted and how many deleted.
 
-        Raises ConcurrencyError where another writer was first, KeyViolationError or BlockedError where the rows must not be published;
-        nothing was written then.
+        Raises ConcurrencyError where another writer was first, BlockedError where the rows must not be published; nothing was written
+        then. `refuse_doubled` has been asked before.
         """
-        inputs, stamp = self.decision.inputs, self.stamp()
-        with Reading(self.definition.catalyst, PinnedSources(inputs.tables, inputs.pins, None)) as reading:
-            declared = {t: inputs.primary_keys[t] for t in self.definition.sources if t in self.decision.path.config.tables}
-            refuse_broken(self.definition, reading.sources, declared)
+        stamp = self.stamp()
+        with self._reading() as reading:
             replaced = self._replaced(reading)
-            self._refuse(stamp, replaced, reading)
+            if self.gate is not None:
+                whole = replaced.rows if self.whole and replaced.rows is not None else self._will_be(reading)
+                shown = visible(reading.frames.keep_rows(whole).frame)
+                self.gate(Candidate(self.definition.view, stamp, shown, shown))
             try:
                 self._commit(stamp, replaced)
             except SPARK_ERRORS as error:
@@ -89,6 +92,20 @@ class AdoptRun:
         table, log = self.decision.table, self.pinned.log
         Target(self.decision.spark, table, log, self.definition, self.decision.view).describe(log.head())
         return stamp, replaced.inserted, replaced.deleted
+
+    def refuse_doubled(self) -> None:
+        """Raise KeyViolationError where the rows that the view will have break a declared key: the view's, or one that its own depends on.
+        Nothing is written."""
+        definition, inputs = self.definition, self.decision.inputs
+        with self._reading() as reading:
+            declared = {t: inputs.primary_keys[t] for t in definition.sources if t in self.decision.path.config.tables}
+            refuse_broken(definition, reading.sources, declared)
+            if definition.key_given or of_nulls(definition, reading.sources, inputs.primary_keys):
+                refuse_doubled_keys(definition, self._will_be(reading))
+
+    def _reading(self) -> Reading:
+        inputs = self.decision.inputs
+        return Reading(self.definition.catalyst, PinnedSources(inputs.tables, inputs.pins, None))
 
     def stamp(self) -> Stamp:
         """The stamp of the adoption: the snapshot at which the rows are the query's."""
@@ -103,7 +120,8 @@ class AdoptRun:
     def _replaced(self, reading: Reading) -> _Replaced:
         if self.whole:
             rows = reading.frames.keep_rows(self._of_query(reading))
-            return _Replaced(self.pinned.listing.all_files(), rows.frame, rows.count or 0, self.pinned.rows().count())
+            counts = (rows.count or 0, self.pinned.rows().count(), 0) if self.repair else (0, 0, rows.count or 0)
+            return _Replaced(self.pinned.listing.all_files(), rows.frame, *counts)
         return self._difference(reading) if self.repair else _Replaced()
 
     def _difference(self, reading: Reading) -> _Replaced:
@@ -141,21 +159,9 @@ class AdoptRun:
     def _named(self, rows: DataFrame) -> DataFrame:
         return rows.toDF(*schema(self.definition).names)
 
-    def _refuse(self, stamp: Stamp, replaced: _Replaced, reading: Reading) -> None:
-        """Raise KeyViolationError or BlockedError where the rows that the view will have must not be published."""
-        definition, keys = self.definition, self.decision.inputs.primary_keys
-        doubled = definition.key_given or of_nulls(definition, reading.sources, keys)
-        if not doubled and self.gate is None:
-            return
-        if self.whole and replaced.rows is not None:
-            whole = replaced.rows
-        else:  # where rows are repaired, the rows will be those of the query, bit by bit
-            whole = reading.frames.keep_rows(self.pinned.rows() if replaced.rows is None else self._of_query(reading)).frame
-        if doubled:
-            refuse_doubled_keys(definition, whole)
-        if self.gate is not None:
-            shown = visible(whole)
-            self.gate(Candidate(definition.view, stamp, shown, shown))
+    def _will_be(self, reading: Reading) -> DataFrame:
+        """The rows that the view will have: where some are written again, those of the query, bit by bit."""
+        return self._of_query(reading) if self.whole or self.repair else self.pinned.rows()
 
     # -- the commit ---------------------------------------------------------------------------------------------------------
 
@@ -175,7 +181,8 @@ class AdoptRun:
             transaction.remove(replaced.files)
         if replaced.rows is not None:
             transaction.insert(replaced.rows.select(*[F.col(quoted(n)) for n in columns.names]))
-        counts: Mapping[str, int] = {**NO_ROWS, "inserted": replaced.inserted, "deleted": replaced.deleted}
+        seen = {"inserted": replaced.inserted, "deleted": replaced.deleted, "copied": replaced.copied}
+        counts: Mapping[str, int] = {**NO_ROWS, **seen}
         transaction.commit(app_id(stamp.view), stamp.number, stamp.to_json(), counts)
 
     @property

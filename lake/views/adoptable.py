@@ -16,6 +16,8 @@ from lake.delta.listing import CHAR_TYPE
 from lake.delta.pinned import Pinned
 from lake.delta.tables import Table
 from lake.errors import TargetError
+from lake.relations.additive import AddedAggregate
+from lake.relations.stored import stored_of
 from lake.spark.types import allows_null
 from lake.views.definition import Definition
 from lake.views.table import MAPPING, schema
@@ -53,16 +55,31 @@ def refuse_other_columns(table: Table, definition: Definition, pinned: Pinned) -
         )
 
 
-def rewritten(definition: Definition, pinned: Pinned) -> str:
-    """Why all rows of the table have to be written again so that it can be refreshed; empty where they do not."""
-    hidden = [c.name for c in definition.hidden]
-    if hidden:
-        return (
-            f"the view's rows are told apart by columns that its query does not select, which are kept as {', '.join(hidden)}, and the "
-            "table lacks them"
-        )
-    padded = [f.name for f in pinned.schema.fields if _is_char(f)]
-    return f"{', '.join(padded)} is a CHAR, which Spark pads when it is read, and a view has STRINGs" if padded else ""
+def lacking(definition: Definition) -> str:
+    """Which hidden columns of the view's table a table of another job lacks, and what they are for; empty where the view has none.
+
+    They are computed with the query, so all rows have to be written again, and no row that a reader sees changes.
+    """
+    key = definition.key.ids if definition.key is not None else ()
+    of_key = [c.name for c in definition.hidden if c.attribute in key]
+    others = [c.name for c in definition.hidden if c.attribute not in key]
+    found = [f"{', '.join(of_key)} (of the key that tells the view's rows apart)"] if of_key else []
+    found += [f"{', '.join(others)} ({_purpose(definition)})"] if others else []
+    return f"refreshes need hidden columns, which the table lacks: {'; '.join(found)}" if found else ""
+
+
+def _purpose(definition: Definition) -> str:
+    """What the hidden columns are for that are not of the key."""
+    operator = stored_of(definition.relation) if definition.carried else None
+    if isinstance(operator, AddedAggregate):
+        return "the counts and sums of each group, to which a refresh adds the changes"
+    return "what a refresh finds and orders the stored rows by"
+
+
+def padded(pinned: Pinned) -> str:
+    """Why all rows have to be written again with other values: a column is a CHAR; empty where none is."""
+    found = [f.name for f in pinned.schema.fields if _is_char(f)]
+    return f"{', '.join(found)} is a CHAR, which Spark pads, and a view has STRINGs" if found else ""
 
 
 def changed(definition: Definition, pinned: Pinned) -> list[str]:

@@ -23,12 +23,27 @@ def run(lake: TestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     lake.view("v", "SELECT id, n FROM a")
     lake.spark.sql(f"CREATE TABLE delta.`{lake.path('jobs/v')}` USING delta AS SELECT * FROM delta.`{lake.path('a')}`")
     monkeypatch.setattr(open_views, "make_session", lambda settings, **_: lake.spark)
-    (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
 
     def invoke(*arguments: str, answer: str | None = None) -> Any:
+        (tmp_path / "lakejoin.yml").write_text(yaml.safe_dump(lake.config))
         return CliRunner().invoke(app, ["--config", str(tmp_path / "lakejoin.yml"), "adopt", *arguments], input=answer)
 
     return invoke
+
+
+def test_rows_that_are_written_once_more_are_asked_for(run: Any, lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = "SELECT n, sum(id) AS ids FROM a GROUP BY n"
+    lake.view("v", query)
+    rows = query.replace(" a ", f" delta.`{lake.path('a')}` ")
+    lake.spark.sql(f"CREATE OR REPLACE TABLE delta.`{lake.path('jobs/v')}` USING delta AS {rows}")
+    monkeypatch.setattr(adopting, "has_terminal", lambda: True)
+    asked = run("v", "--table", "jobs/v", "--verify-first", answer="n\n")
+    assert asked.exit_code == 1
+    assert "all its rows are written once more, as they are, in new files: refreshes need hidden columns" in asked.stderr
+    monkeypatch.setattr(adopting, "has_terminal", lambda: False)
+    done = run("v", "--table", "jobs/v", "--verify-first", "--yes")
+    assert done.exit_code == 0, done.stderr
+    assert "v: adopted, 2 rows written once more, now at a@0" in done.stdout
 
 
 def test_a_table_is_compared_and_adopted_after_a_question(run: Any, lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,10 @@ class KilledError(BaseException):
     pass
 
 
+def unasked(_: Adoption) -> bool:
+    raise AssertionError("it is refused before it is asked for")
+
+
 def die(*_: object, **__: object) -> None:
     raise KilledError
 
@@ -128,10 +132,12 @@ def repaired(tables: TestLake, monkeypatch: pytest.MonkeyPatch, bag: str, at: di
 
 
 def test_rows_are_written_again_for_hidden_columns_and_shown_by_key(tables: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that is not among the columns, a CHAR; and a table at the view's place with rows of one key, killed after its commit."""
+    """A key that is not among the columns; a CHAR; and a table at the view's place with rows of one key, killed after its commit."""
     tables.view("hidden", "SELECT k, x FROM t WHERE v > 1")
+    tables.view("padded", "SELECT id, x FROM t")
     tables.view("keyed", "SELECT id, k, n FROM t")
-    place = nightly(tables, "hidden", "SELECT k, CAST(x AS CHAR(5)) AS x FROM t WHERE v > 1")
+    place = nightly(tables, "hidden", "SELECT k, x FROM t WHERE v > 1")
+    padded = nightly(tables, "padded", "SELECT id, CAST(x AS CHAR(5)) AS x FROM t")
     keyed = nightly(tables, "keyed", "SELECT id, k, n FROM t", into=tables.path("views/keyed"))
     tables.spark.sql(f"UPDATE delta.`{keyed}` SET k = 7 WHERE id IN (3, 9)")
     tables.spark.sql(f"INSERT INTO delta.`{keyed}` VALUES (1, 1, 1), (1, 1, 1), (99, NULL, NULL)")
@@ -150,16 +156,50 @@ def test_rows_are_written_again_for_hidden_columns_and_shown_by_key(tables: Test
         tables.open.adopt("keyed", at=at)
     (published,) = tables.open.history("keyed")
     assert (published.rows_inserted, published.rows_deleted, published.stamp.mode) == (2, 5, "adopt")
-    with pytest.raises(TargetError, match=r"the view's rows are told apart by columns.*__lakejoin_key_0.*`repair`"):
-        tables.open.adopt("hidden", place, at)
-    found = tables.open.adopt("hidden", place, at, repair=True)
-    assert (found.state, found.rows_inserted, found.rows_deleted) == ("adopted", 15, 15)
+    with pytest.raises(TargetError, match=r"x is a CHAR, which Spark pads.*let all its rows be written again with --repair"):
+        tables.open.adopt("padded", padded, at)
+    found = tables.open.adopt("padded", padded, at, repair=True)
+    assert (found.state, found.rows_inserted, found.rows_deleted, found.rows_rewritten) == ("adopted", 16, 16, 0)
+    assert "all its rows are written again, as the query gives them, in new files: x is a CHAR" in found.changes[-1]
+    found = tables.open.adopt("hidden", place, at)
+    assert (found.state, found.rows_inserted, found.rows_deleted, found.rows_rewritten) == ("adopted", 0, 0, 15)
+    assert (
+        "as they are, in new files: refreshes need hidden columns, which the table lacks: __lakejoin_key_0 (of the key" in found.changes[-1]
+    )
     for view in tables.views:
         assert tables.refresh(view).mode == "incremental"
         assert multiset(tables.open.read(view)) == tables.truth(view), view
         properties = {row[0]: row[1] for row in tables.spark.sql(f"SHOW TBLPROPERTIES {tables.of_view(view)}").collect()}
         wanted = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"}  # which those commits could not turn on
         assert wanted.items() <= properties.items(), view
+
+
+def test_an_aggregate_is_found_equal_and_written_once_with_its_counts(tables: TestLake) -> None:
+    """Of groups with duplicates and NULLs, also the NULL group and one of NULLs alone; no reader sees it, and the next refresh adds."""
+    sums, view = "SELECT k, sum(n) AS s FROM t GROUP BY k", "grouped"
+    tables.sql("INSERT INTO {t} VALUES (50, 50, 1.0, 'x', NULL), (51, 50, 1.0, 'x', NULL), (52, 51, 1.0, 'x', 1)")
+    tables.view(view, sums)
+    place, at = nightly(tables, view, sums), heads(tables)
+    tables.sql("INSERT INTO {t} VALUES (53, 52, 0.0, 'x', 1)")
+    dry = tables.open.adopt(view, place, verify_first=True, dry_run=True)
+    assert (dry.state, dict(dry.snapshot), dry.apart.rows) == ("equal", {"t": at["t"]}, 6)
+    hidden = "__lakejoin_key_0, __lakejoin_key_1 (the counts and sums of each group, to which a refresh adds the changes)"
+    said = f"all its rows are written once more, as they are, in new files: refreshes need hidden columns, which the table lacks: {hidden}"
+    assert dry.changes[-1] == said
+    assert tables.open.adopt(view, place, verify_first=True, may=lambda found: said not in found.changes).state == "declined"
+    assert multiset(tables.spark.read.format("delta").load(place))[(None, 3)] == 1
+    with pytest.raises(RowsDifferError, match=r"it lacks 1 rows .*let the difference be published with --repair \(`repair=True`\)"):
+        tables.open.adopt(view, place, {"t": at["t"] + 1})
+    before = multiset(tables.spark.read.format("delta").load(place))
+    found = tables.open.adopt(view, place, verify_first=True)
+    assert (found.state, found.rows_rewritten, found.rows_inserted, found.rows_deleted) == ("adopted", 6, 0, 0)
+    assert multiset(tables.open.read(view)) == before
+    (published,) = tables.open.history(view)
+    assert (published.rows_inserted, published.rows_deleted) == (0, 0)
+    for change in ("DELETE FROM {t} WHERE id IN (50, 52)", *MORE):
+        tables.sql(change)
+        assert tables.refresh(view).mode in ("incremental", "none"), change
+        assert multiset(tables.open.read(view)) == tables.truth(view), change
 
 
 def test_the_snapshot_is_found_by_the_times_of_commits(tables: TestLake) -> None:
@@ -208,8 +248,9 @@ def test_another_writer_is_a_conflict_and_the_table_stays_where_it_was(tables: T
     assert not Path(tables.path("views/keyed")).exists()
     assert tables.spark.read.format("delta").load(place).count() == 18
     tables.view("keyed", "SELECT id, k FROM t", key=["k"])
-    with pytest.raises(KeyViolationError, match="more than one row for"):
-        tables.open.adopt("keyed", place, at, repair=True)
+    for options in ({"dry_run": True}, {"dry_run": True, "repair": True}, {"repair": True, "may": unasked}):
+        with pytest.raises(KeyViolationError, match=r"The key \(k\) of view 'keyed', declared by .* has more than one row for"):
+            tables.open.adopt("keyed", place, at, **options)
     assert tables.spark.read.format("delta").load(place).count() == 18
 
 

@@ -204,6 +204,8 @@ def test_nothing_in_an_environment_writes_to_production(deployments: Deployments
     assert {r.reason for r in dev.refresh_all()} == {"it is read from production"}
     assert dev.drop("plain", force=True).tables == ()
     assert dev.maintain().tables == ()
+    with pytest.raises(ConfigError, match=r"`adopt` writes into a table of somebody else.* Use it in production"):
+        dev.adopt("plain", lake.path("u"), {"u": 0})
     with pytest.raises(TargetError, match=r"plain .* is production's, which the development environment 'dev' only reads"):
         refreshed(dev, Request("plain", instead=dev.view_table("plain").head(lake.spark)))
     for table in (dev.view_table("plain"), dev.path.input("t")):

@@ -13,7 +13,7 @@ from lake.delta.tables import Table
 from lake.delta.transaction import open_field
 from lake.errors import TargetError
 from lake.views import adoptable
-from lake.views.adoptable import changed, refuse_unfit, rewritten
+from lake.views.adoptable import changed, lacking, padded, refuse_unfit
 
 TABLE = Table("v", "/nightly/v", None)
 
@@ -24,8 +24,10 @@ def pinned(*fields: T.StructField, **properties: str) -> Any:
     return SimpleNamespace(properties=named, schema=T.StructType(list(fields)), has_feed=False)
 
 
-def definition(*columns: str, hidden: tuple[str, ...] = ()) -> Any:
-    return SimpleNamespace(columns=[SimpleNamespace(name=c) for c in columns], hidden=[SimpleNamespace(name=h) for h in hidden])
+def definition(*columns: str, hidden: tuple[str, ...] = (), key: tuple[int, ...] = ()) -> Any:
+    """A view's definition. `key`: of the hidden columns, by number, those that are of its key."""
+    named, numbered = [SimpleNamespace(name=c) for c in columns], [SimpleNamespace(name=h, attribute=i) for i, h in enumerate(hidden)]
+    return SimpleNamespace(columns=named, hidden=numbered, key=SimpleNamespace(ids=key), carried={})
 
 
 @pytest.mark.parametrize(
@@ -71,9 +73,13 @@ def test_rows_are_written_again_for_hidden_columns_and_for_chars() -> None:
     def of(kind: str) -> T.StructField:
         return T.StructField("x", T.StringType(), True, {CHAR_TYPE: kind})
 
-    assert "__lakejoin_key_0" in rewritten(definition("x", hidden=("__lakejoin_key_0",)), pinned(of("varchar(3)")))
-    assert rewritten(definition("x"), pinned(of("varchar(3)"))) == ""
-    assert "x is a CHAR" in rewritten(definition("x"), pinned(of("array<char(3)>")))
+    assert lacking(definition("x")) == ""
+    assert lacking(definition("x", hidden=("a", "b"), key=(1,))) == (
+        "refreshes need hidden columns, which the table lacks: b (of the key that tells the view's rows apart); a (what a refresh finds "
+        "and orders the stored rows by)"
+    )
+    assert padded(pinned(of("varchar(3)"))) == ""
+    assert "x is a CHAR" in padded(pinned(of("array<char(3)>")))
 
 
 def test_an_open_column_may_be_null_at_every_level_and_keeps_its_name_in_the_files() -> None:
