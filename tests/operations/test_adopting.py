@@ -136,7 +136,7 @@ def test_rows_are_written_again_for_hidden_columns_and_shown_by_key(tables: Test
     tables.view("hidden", "SELECT k, x FROM t WHERE v > 1")
     tables.view("padded", "SELECT id, x FROM t")
     tables.view("keyed", "SELECT id, k, n FROM t")
-    place = nightly(tables, "hidden", "SELECT k, x FROM t WHERE v > 1")
+    place = nightly(tables, "hidden", "SELECT k, x FROM t WHERE v > 1", how="TBLPROPERTIES (delta.columnMapping.mode = 'name')")
     padded = nightly(tables, "padded", "SELECT id, CAST(x AS CHAR(5)) AS x FROM t")
     keyed = nightly(tables, "keyed", "SELECT id, k, n FROM t", into=tables.path("views/keyed"))
     tables.spark.sql(f"UPDATE delta.`{keyed}` SET k = 7 WHERE id IN (3, 9)")
