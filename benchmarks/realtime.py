@@ -34,7 +34,7 @@ from examples.nexmark.generator import Nexmark
 from examples.nexmark.realtime import CONFIG, VIEW
 from examples.nexmark.writer import Writer, make_tables
 from lake import Lakehouse, open_lake
-from lake.core.kinds import LEASE_FOLDER
+from lake.core.constants import LEASE_FOLDER
 from lake.realtime.metrics import quantile
 from lake.realtime.table_maintenance import TableMaintenance
 from lake.spark.session import own_session

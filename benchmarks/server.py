@@ -31,7 +31,7 @@ from benchmarks.followers import family
 from benchmarks.measure import Seconds, medians, save
 from benchmarks.nexmark import CONFIG, Bench, Change
 from lake.server.client import Client
-from lake.server.places import place_of
+from lake.server.socket_folder import place_of
 
 _CHANGE = Change(1_000)
 _WARM_UP = 12

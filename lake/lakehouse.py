@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from lake.config.models import PAGES, Config
 from lake.config.view_sources import expectations_of
 from lake.core.adoption import Adoption
+from lake.core.constants import PathKind
 from lake.core.environments import DroppedEnvironment, PromotedView
-from lake.core.kinds import PathKind
 from lake.core.plan import nothing_new
 from lake.core.planned import Plan, PlannedView
 from lake.core.removals import Collected, Dropped, RemovedView
@@ -37,7 +37,7 @@ from lake.core.results import (
     SourceStatus,
 )
 from lake.delta import two_writers
-from lake.delta.kept import way_of
+from lake.delta.feed_properties import way_of
 from lake.delta.pinned import Pinned
 from lake.delta.retention import changed_last, changes_gone, feed_gap
 from lake.delta.sidecar import Folder
@@ -54,13 +54,13 @@ from lake.operations import (
     leftovers,
     maintenance,
     planning,
-    removed,
+    removed_views,
 )
+from lake.operations.failures import verb
+from lake.operations.in_parallel import Ordered, workers
 from lake.operations.promoting import Promoting, refuse_other_environments, refuse_other_settings, refuse_refused
 from lake.operations.refresh_all import refresh_all
 from lake.operations.refreshing import Request, logged, refreshed
-from lake.operations.reporting import verb
-from lake.operations.side_by_side import Ordered, workers
 from lake.operations.status import status_of, status_of_all
 from lake.operations.verify import Share
 from lake.refresh.compute import Gate
@@ -441,7 +441,7 @@ class Lakehouse(OpenViews):
     @verb("Looking for removed views")
     def removed_views(self) -> list[RemovedView]:
         """The views that are no longer in the configuration, and of which there still are tables where it puts the tables of views."""
-        return removed.removed_views(self)
+        return removed_views.removed_views(self)
 
     @verb("Looking for leftovers")
     def gc(self, older_than: float | None = None, *, dry_run: bool = True) -> Collected:

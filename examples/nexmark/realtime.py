@@ -21,7 +21,7 @@ from rich.table import Table
 from examples.nexmark.generator import Nexmark
 from examples.nexmark.writer import Writer, make_tables
 from lake import Lakehouse, open_lake
-from lake.core.texts import path_texts
+from lake.core.formatting import path_texts
 from lake.realtime.metrics import Metrics
 from lake.realtime.run import RealtimePath
 

@@ -18,9 +18,9 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import AssetAlias, BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from lake.airflow.answers import answer_of, is_pinned
-from lake.airflow.nothing import nothing_to_do, session_settings
+from lake.airflow.no_changes import nothing_to_do, session_settings
 from lake.airflow.private_settings import properties_file
+from lake.airflow.result_files import answer_of, is_pinned
 from lake.airflow.server import RequestEnded, ServerRequest
 from lake.airflow.settings import Deployment
 from lake.config.models import run_file

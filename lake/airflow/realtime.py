@@ -17,10 +17,10 @@ from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from lake.airflow.answers import newest_lease
 from lake.airflow.operators import LakejoinOperator
+from lake.airflow.result_files import newest_lease
 from lake.airflow.settings import Deployment
-from lake.core.kinds import SUFFIXES
+from lake.core.constants import SUFFIXES
 
 _NOT_WAITED_FOR = {"spark.yarn.submit.waitAppCompletion": "false", "spark.kubernetes.submission.waitAppCompletion": "false"}
 _POLL = 2.0
@@ -91,7 +91,7 @@ class CheckHeartbeat(BaseOperator):
 
 def dead(deployment: Deployment, leases: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     """A message for each real-time path that does not run, by its lease, with how to start it."""
-    from lake.core.kinds import LEASE_RUNNING, LEASE_SECONDS
+    from lake.core.constants import LEASE_RUNNING, LEASE_SECONDS
 
     start = f"Run the DAG {deployment.dag_id('realtime')}, or `lakejoin realtime --all`."
     for view, lease in leases.items():
@@ -120,7 +120,7 @@ def behind(deployment: Deployment, leases: Mapping[str, dict[str, Any]]) -> Iter
 
 def _leases(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
     """The newest lease of each real-time path. Tables in a schema of a catalog can't be read without Spark, so they are left out."""
-    from lake.core.kinds import LEASE_FOLDER
+    from lake.core.constants import LEASE_FOLDER
 
     for name, view in deployment.config.views.items():
         place = deployment.config.view_path(name + SUFFIXES["eventual"])

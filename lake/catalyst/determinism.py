@@ -2,7 +2,7 @@
 
 The order in which rows arrive shows in sums of floats (rounding), in collected lists, and wherever ties are broken at random.
 Recomputing the old side could then give a row that is not stored. The old side of such an operator is read from the stored rows
-(relations/scoped.py), and never recomputed.
+(relations/order_dependent.py), and never recomputed.
 """
 
 from __future__ import annotations

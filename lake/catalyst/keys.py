@@ -42,7 +42,7 @@ class Carrying:
     """A tree equivalent to the query's, with its key and its scope among its output.
 
     `scope`: attribute ids by which the view is refreshed from what it holds: the partitions of order-dependent windows
-    (relations/scoped.py; groups are in the key), or all columns of an operator whose rows the view holds (relations/stored.py).
+    (relations/order_dependent.py; groups are in the key), or all columns of an operator whose rows the view holds (relations/stored.py).
     """
 
     node: Node

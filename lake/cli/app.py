@@ -299,7 +299,7 @@ def check(
         names = list(opened.config.views) if all_views else [_required(view)]
         for name in names:
             opened.config.view(name)
-        from lake.cli.checked import print_checked
+        from lake.cli.check_output import print_checked
         from lake.quality.checks import Checks  # loads Great Expectations, for those only who check
 
         found, written = working(f"checking {', '.join(names)}", lambda: Checks(opened).run(names)), ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from lake.core.texts import duration_text, path_texts, time_text, versions_text
+from lake.core.formatting import duration_text, path_texts, time_text, versions_text
 from lake.core.variables import assigned
 
 if TYPE_CHECKING:  # --help needs none of it

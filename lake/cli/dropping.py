@@ -10,7 +10,7 @@ import typer
 from lake.cli import console
 from lake.cli.context import invocation, is_served, working
 from lake.cli.remote import in_server
-from lake.core.texts import length_text, size_text
+from lake.core.formatting import length_text, size_text
 from lake.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:  # --help needs none of it

@@ -10,8 +10,8 @@ from lake.cli import console
 from lake.cli.context import invocation, working
 from lake.cli.dropping import may
 from lake.core.environments import Environment
+from lake.core.formatting import size_text
 from lake.core.results import RefreshResult
-from lake.core.texts import size_text
 
 if TYPE_CHECKING:  # --help needs none of it
     from lake.core.environments import DroppedEnvironment, PromotedView

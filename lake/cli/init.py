@@ -11,7 +11,7 @@ import yaml
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from lake.core.kinds import SUFFIXES
+from lake.core.constants import SUFFIXES
 from lake.errors import ConfigError
 
 _VIEWS = """

@@ -13,9 +13,9 @@ import typer
 from lake.cli import console
 from lake.cli.context import alone, invocation, working, writer
 from lake.cli.remote import in_server, taking
+from lake.core.formatting import size_text
 from lake.core.planned import Plan, PlannedView
 from lake.core.results import RefreshResult
-from lake.core.texts import size_text
 from lake.errors import ConfigError
 
 _SIGNS = {"build": "+", "edit": "~", "rebuild": "!", "rename": ">", "removed": "-", "refused": "x"}

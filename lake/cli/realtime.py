@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from lake.core.formatting import path_texts
 from lake.core.results import RefreshResult
-from lake.core.texts import path_texts
 from lake.lakehouse import Lakehouse
 from lake.realtime.metrics import Metrics, serve
 from lake.realtime.run import RealtimePath, run_all

@@ -19,7 +19,7 @@ import typer
 from lake.cli import console
 from lake.cli.context import GlobalOptions, invocation, write_atomically
 from lake.errors import LakeError
-from lake.server.places import place_of
+from lake.server.socket_folder import place_of
 
 if TYPE_CHECKING:
     from lake.server.client import Client
@@ -32,7 +32,7 @@ FILE = "out"
 """The option of a file that a command writes besides what it prints: a server sends the text, and the client writes it."""
 Taken = list[tuple[str, dict[str, Any]]]
 taking: ContextVar[Taken | None] = ContextVar("taking", default=None)
-"""Takes commands and their options instead of running them, if it is set (lake/cli/served.py)."""
+"""Takes commands and their options instead of running them, if it is set (lake/cli/served_commands.py)."""
 
 
 def in_server(command: Callable[..., None]) -> Callable[..., None]:

@@ -28,8 +28,8 @@ from lake.delta.tables import pin_at
 from lake.errors import ConcurrencyError, ExpiredError, SourceError, TargetError
 from lake.lakehouse import Lakehouse
 from lake.operations import development
-from lake.operations.nothing import nothing_done
-from lake.operations.side_by_side import Ordered, side_by_side, workers
+from lake.operations.in_parallel import Ordered, side_by_side, workers
+from lake.operations.no_changes import nothing_done
 from lake.spark.failures import as_lake_error, is_transient, root_cause, safely
 from lake.views.inputs import Until, check_named, ends, versions_at
 

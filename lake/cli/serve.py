@@ -11,7 +11,7 @@ from typing import Any
 
 from lake.cli import console
 from lake.cli.context import GlobalOptions
-from lake.cli.served import Commands, Refreshes, parsed, verbs
+from lake.cli.served_commands import Commands, Refreshes, parsed, verbs
 from lake.config.groups import Group
 from lake.errors import ConfigError
 from lake.server.background import Background
@@ -21,10 +21,10 @@ from lake.server.lags import Lags
 from lake.server.listening import SHORTEST_TOKEN, Address, Tls, token_of
 from lake.server.metrics import ServerMetrics
 from lake.server.page import Page
-from lake.server.places import place_of
 from lake.server.process import Life, ServerProcess, description
 from lake.server.queue import Limits, Queue
 from lake.server.request import Call, Request
+from lake.server.socket_folder import place_of
 from lake.server.verbs import Verb
 from lake.server.watch import Watch
 from lake.spark.connect import connect_settings

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from lake.core.kinds import SUFFIXES, DifferenceClass
+from lake.core.constants import SUFFIXES, DifferenceClass
 from lake.core.redaction import Samples
 from lake.errors import ConfigError
 

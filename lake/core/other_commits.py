@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from lake.core.formatting import time_text
 from lake.core.planned import RowChanges
 from lake.core.redaction import Samples
-from lake.core.texts import time_text
 
 HARMLESS = ("mode", "version", "timestamp", "outputMode")
 """Parameters of Delta's operations that quote no value of the data."""

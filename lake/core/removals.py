@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from lake.core.kinds import PathKind
+from lake.core.constants import PathKind
 
 KeptState = Literal["whole", "half dropped", "leftover"]
 """Of a table: it is one; its drop was begun and has not ended; there is a folder without a log, with nothing but Lakejoin's own files."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from lake.core.kinds import WRONG
+from lake.core.constants import WRONG
 from lake.core.other_commits import OtherCommit
 from lake.core.pairs import Paired
 from lake.core.redaction import Samples

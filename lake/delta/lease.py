@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lake.core.kinds import LEASE_RUNNING, LEASE_SECONDS
+from lake.core.constants import LEASE_RUNNING, LEASE_SECONDS
 from lake.errors import ConcurrencyError
 
 if TYPE_CHECKING:  # a status reads leases without Spark

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 from lake.core.snapshots import Version
 from lake.core.sql import quoted
 from lake.delta.actions import Commit, FileAction
-from lake.delta.kept import has_feed
+from lake.delta.feed_properties import has_feed
 from lake.delta.listing import Listing
 from lake.spark.jvm.gateway import Java
 from lake.spark.key_ranges import Ranges

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from lake.core.kinds import PathKind
+from lake.core.constants import PathKind
 from lake.core.snapshots import Snapshot
 from lake.core.sql import quoted
 from lake.delta.log import Log

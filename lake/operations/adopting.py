@@ -26,9 +26,9 @@ from lake.delta.retention import changes_gone, is_of_a_file_gone
 from lake.delta.tables import reason
 from lake.errors import ConfigError, DefinitionError, ExpiredError, KeyViolationError, RowsDifferError, TargetError
 from lake.operations import verify
+from lake.operations.adopted_table import Foreign, at_its_place, find, place_of
+from lake.operations.candidate_snapshots import MOST, candidates
 from lake.operations.compare import against_query
-from lake.operations.fitting import MOST, candidates
-from lake.operations.foreign import Foreign, at_its_place, find, place_of
 from lake.refresh.adopted import AdoptRun
 from lake.refresh.compute import Gate
 from lake.refresh.decide import Decision

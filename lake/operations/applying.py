@@ -10,11 +10,11 @@ from lake.core.planned import Plan, PlannedView
 from lake.core.results import RefreshResult
 from lake.delta.sources import PinnedSources
 from lake.errors import ConcurrencyError, DefinitionError, ViewsFailedError
-from lake.operations.beside import cloned
+from lake.operations.development_plan import cloned
 from lake.operations.planning import Change, Planning, plan
 from lake.operations.renaming import taken_over
 from lake.refresh.decide import Decision
-from lake.refresh.edited import EditRun
+from lake.refresh.query_edit import EditRun
 from lake.views.inputs import NO_INPUTS
 from lake.views.registry import OpenViews
 from lake.views.table import published

@@ -17,7 +17,7 @@ from lake.operations import agreement, verify
 from lake.operations.others_rows import with_rows
 from lake.operations.rounding import NONE, Tolerance
 from lake.operations.verify import Share
-from lake.refresh.edits import in_names
+from lake.refresh.row_edits import in_names
 from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import own_session

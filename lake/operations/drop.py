@@ -17,7 +17,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from lake.config.models import nearest
-from lake.core.kinds import LEASE_FOLDER
+from lake.core.constants import LEASE_FOLDER
 from lake.core.removals import Dropped, KeptTable
 from lake.delta import two_writers
 from lake.delta.lease import Lease, refuse_held
@@ -25,8 +25,8 @@ from lake.delta.own_folder import LOG, OwnFolder
 from lake.delta.sidecar import Folder
 from lake.delta.tables import Table, reason
 from lake.errors import ConcurrencyError, ConfigError, LakeError, TargetError
-from lake.operations.kept import kept_runs, kept_tables, resolved, tables_of
-from lake.operations.removed import Lake
+from lake.operations.removed_views import Lake
+from lake.operations.view_files import kept_runs, kept_tables, resolved, tables_of
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import own_session
 from lake.views.inputs import table_of

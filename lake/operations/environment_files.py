@@ -22,8 +22,8 @@ from lake.delta.sidecar import Folder
 from lake.delta.tables import Table
 from lake.delta.two_writers import location
 from lake.errors import TargetError
-from lake.operations.kept import resolved
-from lake.operations.removed import Lake, tables_in_target, view_of
+from lake.operations.removed_views import Lake, tables_in_target, view_of
+from lake.operations.view_files import resolved
 
 _RESULTS = "quality_results"
 _QUALITY = {PAGES: (".html",), "docs": (".html", ".json"), "validations": (".json",), "": (f"/{REPORT}",)}

@@ -7,8 +7,8 @@ from lake.core.environments import DroppedEnvironment
 from lake.errors import LakeError
 from lake.operations.drop import Views, drop
 from lake.operations.environment_files import beside_tables
-from lake.operations.kept import kept_tables
-from lake.operations.removed import removed_views
+from lake.operations.removed_views import removed_views
+from lake.operations.view_files import kept_tables
 
 
 def drop_environment(lake: Views, dry_run: bool) -> DroppedEnvironment:

@@ -16,8 +16,8 @@ from lake.core.removals import Collected, Leftover, RemovedView
 from lake.delta.sidecar import Folder
 from lake.errors import LakeError, TargetError
 from lake.operations.drop import Views, drop
-from lake.operations.kept import PIN, kept_tables, views_of_run
-from lake.operations.removed import removed_views
+from lake.operations.removed_views import removed_views
+from lake.operations.view_files import PIN, kept_tables, views_of_run
 
 _ALIVE = timedelta(days=1)
 """A run that has written nothing for so long has ended."""

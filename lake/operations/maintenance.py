@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from lake.config.models import FORGOTTEN_AFTER
 from lake.core.results import Maintained, SourceStatus
 from lake.core.stamp import Stamp
-from lake.delta.kept import files_kept
+from lake.delta.feed_properties import files_kept
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
 from lake.delta.retention import committed_after

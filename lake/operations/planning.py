@@ -19,16 +19,16 @@ from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
 from lake.delta.tables import Table
 from lake.errors import DefinitionError, LakeError
-from lake.operations.beside import beside_production, built_from_others, will_be_own
-from lake.operations.removed import removed_views
+from lake.operations.development_plan import beside_production, built_from_others, will_be_own
+from lake.operations.removed_views import removed_views
 from lake.operations.row_changes import row_changes
 from lake.operations.verify import Share
 from lake.spark.failures import SPARK_ERRORS, as_lake_error, safely
 from lake.spark.session_digest import digest
 from lake.views.definition import Definition, define_each, define_part
-from lake.views.edit import Edit, edit_of
 from lake.views.inputs import Inputs
 from lake.views.query import named
+from lake.views.query_edit import Edit, edit_of
 from lake.views.recorded import Recorded, digest_of, recorded
 from lake.views.registry import OpenView, OpenViews
 from lake.views.renamed import earlier_table

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from lake.core.results import RefreshResult
 from lake.errors import ViewsFailedError
-from lake.operations.side_by_side import Ordered, side_by_side
+from lake.operations.in_parallel import Ordered, side_by_side
 
 _Outcome = RefreshResult | Exception | None
 """None: the view was skipped, since one that it reads was not refreshed."""

@@ -13,8 +13,8 @@ from lake.delta.statistics import STATISTICS_COLUMNS
 from lake.delta.tables import Table, reason
 from lake.delta.transaction import Transaction
 from lake.errors import TargetError
-from lake.refresh.edited import NO_ROWS, stamp_of_edit
 from lake.refresh.outcome import result_of
+from lake.refresh.query_edit import NO_ROWS, stamp_of_edit
 from lake.views.inputs import table_of
 from lake.views.table import app_id, published
 

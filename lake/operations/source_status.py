@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from lake.core.results import SourceStatus
-from lake.delta.kept import changes_kept, expires_in, has_feed, way_of
+from lake.delta.feed_properties import changes_kept, expires_in, has_feed, way_of
 
 
 def source_status(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from lake.core.texts import duration_text
+from lake.core.formatting import duration_text
 from lake.errors import LakeError
 from lake.quality.findings import Finding, findings
 from lake.quality.measurements import Row

@@ -15,9 +15,9 @@ import vl_convert
 
 from lake import Lakehouse
 from lake.config.models import REPORT
+from lake.core.formatting import path_texts
 from lake.core.pairs import differs_text
 from lake.core.results import Explanation, SourceStatus
-from lake.core.texts import path_texts
 from lake.errors import LakeError
 from lake.quality import plots
 from lake.quality.findings import Finding

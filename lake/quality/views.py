@@ -13,7 +13,7 @@ from typing import Any
 from lake import Lakehouse
 from lake.config.models import ExpectationConfig
 from lake.config.view_sources import expectations_of
-from lake.core.kinds import CLASSES
+from lake.core.constants import CLASSES
 from lake.core.redaction import Samples
 from lake.core.results import Differences
 from lake.operations.verify import Share

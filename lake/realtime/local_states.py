@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lake.config.models import Config
-from lake.core.kinds import LEASE_FOLDER, SUFFIXES
+from lake.core.constants import LEASE_FOLDER, SUFFIXES
 from lake.delta.lease import last_state
 from lake.delta.local_folder import LocalFolder
 from lake.delta.local_log import local_folder

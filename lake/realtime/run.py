@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from lake.config.models import RealtimeConfig
-from lake.core.kinds import LEASE_FOLDER
+from lake.core.constants import LEASE_FOLDER
 from lake.core.results import RefreshResult
 from lake.core.snapshots import Snapshot
 from lake.delta.lease import Lease

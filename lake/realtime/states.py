@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lake.core.kinds import LEASE_FOLDER
+from lake.core.constants import LEASE_FOLDER
 from lake.delta.lease import last_state
 from lake.delta.sidecar import Folder
 from lake.lakehouse import Lakehouse

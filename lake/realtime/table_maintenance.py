@@ -15,7 +15,7 @@ from itertools import accumulate
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from lake.core.kinds import LEASE_FOLDER
+from lake.core.constants import LEASE_FOLDER
 from lake.core.stamp import Stamp
 from lake.delta.actions import FileAction
 from lake.delta.log import Log

@@ -22,8 +22,8 @@ from lake.core.phases import phase
 from lake.core.snapshots import Snapshot
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
+from lake.delta.feed_properties import FEED
 from lake.delta.identity import marked
-from lake.delta.kept import FEED
 from lake.delta.listing import DataFiles
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
@@ -32,10 +32,10 @@ from lake.delta.transaction import FILE, Transaction, names_in, with_files
 from lake.errors import ConcurrencyError, TargetError
 from lake.refresh.compute import Candidate, Gate
 from lake.refresh.decide import Decision
-from lake.refresh.edited import NO_ROWS
-from lake.refresh.edits import in_names, refuse_doubled_keys
 from lake.refresh.primary_keys import of_nulls, refuse_broken
 from lake.refresh.publish import Target, is_conflict
+from lake.refresh.query_edit import NO_ROWS
+from lake.refresh.row_edits import in_names, refuse_doubled_keys
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.spark import zset

@@ -2,8 +2,8 @@
 
 none of its operators needs stored rows   changes(root)                       relations/base.py
 its root is an aggregate or a LIMIT       from the stored rows                relations/stored.py
-it depends on the order of rows           recomputed by its scope             relations/scoped.py
-a guarded operator raised                 recomputed by its scope             relations/scoped.py, catalyst/guards.py
+it depends on the order of rows           recomputed by its scope             relations/order_dependent.py
+a guarded operator raised                 recomputed by its scope             relations/order_dependent.py, catalyst/guards.py
 neither                                   the query at `until` - stored rows (edits.compared, where these have a key)
 """
 
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from lake.core import cost
 from lake.core.sql import quoted
-from lake.relations import scoped, stored
+from lake.relations import order_dependent, stored
 from lake.relations.base import Relation
 from lake.relations.budget import FallBackToRecompute
 from lake.relations.reading import Reading
@@ -37,7 +37,7 @@ def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataF
         return found.frame if found is not None else None
     if not definition.scope:
         raise FallBackToRecompute(definition.recomputed)
-    return scoped.changes(relation, definition.scope, in_tree_columns(definition, table), reading)
+    return order_dependent.changes(relation, definition.scope, in_tree_columns(definition, table), reading)
 
 
 def changes_of_inexact(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
@@ -45,7 +45,7 @@ def changes_of_inexact(definition: Definition, table: DataFrame, reading: Readin
     relation, scope = definition.unguarded.relation, definition.unguarded.scope
     if not scope:
         raise FallBackToRecompute(f"fell back to a full recompute: it uses {relation.order_dependent}, under no key of its own")
-    return scoped.changes(relation, scope, in_tree_columns(definition, table), reading)
+    return order_dependent.changes(relation, scope, in_tree_columns(definition, table), reading)
 
 
 def _require_budget(relation: Relation, reading: Reading) -> None:

@@ -15,8 +15,8 @@ from lake.core.stamp import Stamp
 from lake.delta.pinned import Pinned
 from lake.errors import DefinitionError
 from lake.refresh import changes, publish
-from lake.refresh.edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset, refuse_doubled_keys
 from lake.refresh.publish import Target
+from lake.refresh.row_edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset, refuse_doubled_keys
 from lake.relations.budget import FallBackToRecompute
 from lake.relations.reading import Reading
 from lake.spark import zset

@@ -20,8 +20,8 @@ from lake.relations.budget import Budget
 from lake.views import explain
 from lake.views.definition import Definition
 from lake.views.inputs import Inputs, ViewPath
+from lake.views.production_tables import refuse_place_of_production
 from lake.views.renamed import refuse_renamed
-from lake.views.shared import refuse_place_of_production
 from lake.views.table import Published, create, open_log, published, refuse_ambiguous
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lake.core.plan import RefreshPlan
 from lake.core.results import RefreshResult
-from lake.refresh.edits import Edits
+from lake.refresh.row_edits import Edits
 from lake.relations.reading import Reading
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from lake.config.models import HIDDEN_PREFIX
 from lake.core.sql import quoted
 from lake.errors import KeyViolationError
-from lake.refresh.edits import SAMPLES
+from lake.refresh.row_edits import SAMPLES
 from lake.relations.reading import Sources
 from lake.views.definition import Definition
 

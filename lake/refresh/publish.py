@@ -18,14 +18,14 @@ from lake.config.models import ViewConfig
 from lake.core.phases import phase
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
-from lake.delta.kept import FEED
+from lake.delta.feed_properties import FEED
 from lake.delta.listing import CHAR_TYPE
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, reason
 from lake.delta.transaction import FILE, POSITION, Transaction, with_positions
 from lake.errors import ConcurrencyError, InternalError, TargetError
-from lake.refresh.edits import Edits
+from lake.refresh.row_edits import Edits
 from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.spark.key_ranges import Ranges

@@ -24,10 +24,10 @@ from lake.errors import InternalError, KeyViolationError, SourceError, TargetErr
 from lake.refresh import publish
 from lake.refresh.compute import AllRows, Computation, Gate
 from lake.refresh.decide import Decision, budget
-from lake.refresh.edits import Edits, in_names
 from lake.refresh.outcome import result_of
 from lake.refresh.primary_keys import of_nulls, refuse_broken
 from lake.refresh.publish import LostRaceError, Target
+from lake.refresh.row_edits import Edits, in_names
 from lake.relations.lookup_cache import LookupCache
 from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS

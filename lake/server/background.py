@@ -14,7 +14,7 @@ from typing import Any
 
 from lake.errors import ConfigError, EngineError
 from lake.server.client import Client
-from lake.server.places import Place, private
+from lake.server.socket_folder import Place, private
 
 _LOOKS_EVERY = 0.1
 _STARTS_WITHIN = 120.0

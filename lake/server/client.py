@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from lake import __version__
 from lake.errors import ConfigError, EngineError
 from lake.server.environment import digests
-from lake.server.places import Description, Place, private
+from lake.server.socket_folder import Description, Place, private
 
 _SECONDS = 60.0
 """How long the server may say nothing; it says something every few seconds."""

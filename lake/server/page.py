@@ -10,8 +10,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
+from lake.core.formatting import time_text
 from lake.core.results import SourceStatus
-from lake.core.texts import time_text
 from lake.errors import LakeError
 from lake.server.lags import Lags
 from lake.server.queue import Queue

@@ -20,7 +20,7 @@ from lake.errors import ConfigError, LakeError
 from lake.server.access import Access, Guarded
 from lake.server.http import COMMAND, Service, application
 from lake.server.listening import Address, open_socket
-from lake.server.places import Description, Place
+from lake.server.socket_folder import Description, Place
 from lake.server.watch import Watch
 from lake.spark.launch import has_ended
 

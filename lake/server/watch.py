@@ -17,7 +17,7 @@ from croniter import croniter
 
 from lake.config.groups import Group, groups
 from lake.config.models import Config
-from lake.core.texts import time_text
+from lake.core.formatting import time_text
 from lake.errors import LakeError
 from lake.server.queue import DrainingError, QueueFullError
 from lake.server.request import Request

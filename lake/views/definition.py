@@ -28,7 +28,7 @@ from lake.delta.file_changes import FEED_COLUMNS
 from lake.delta.storable import storable
 from lake.errors import ConfigError, DefinitionError
 from lake.relations.base import Relation
-from lake.relations.scoped import scope
+from lake.relations.order_dependent import scope
 from lake.relations.stored import stored_of
 from lake.relations.tree import build
 from lake.spark.failures import SPARK_ERRORS

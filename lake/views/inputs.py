@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from lake.config.models import HIDDEN_PREFIX, Config
-from lake.core.kinds import SUFFIXES, PathKind
+from lake.core.constants import SUFFIXES, PathKind
 from lake.core.phases import phase
 from lake.core.snapshots import Snapshot, Version
 from lake.delta.pinned import Pinned
@@ -99,7 +99,7 @@ def production_place(config: Config, view: str) -> Table | None:
 class ViewPath:
     """One of the ways that views are kept: the strong path, or the real-time path or a backfill's, which have tables of their own.
 
-    `place`: where a view is on the strong path; by default where the configuration puts it (views/shared.py).
+    `place`: where a view is on the strong path; by default where the configuration puts it (views/production_tables.py).
     """
 
     config: Config

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lake.catalyst.user_functions import registered_functions
 from lake.config.models import Config, RealtimeConfig
-from lake.core.kinds import PathKind
+from lake.core.constants import PathKind
 from lake.core.phases import phase
 from lake.core.plan import check_fingerprint, differing
 from lake.core.redaction import Samples
@@ -30,8 +30,8 @@ from lake.relations.lookup_cache import LookupCache
 from lake.spark.session import active_session, make_session, own_session
 from lake.views.definition import Definition, define
 from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
+from lake.views.production_tables import place_of
 from lake.views.query import named
-from lake.views.shared import place_of
 from lake.views.sizes import are_small
 from lake.views.table import Published, open_log, published, published_and_others, visible
 from lake.views.up_to_date import unchanged

@@ -19,8 +19,8 @@ from lake.core.phases import phase
 from lake.core.sql import quoted
 from lake.core.stamp import Stamp
 from lake.delta.actions import Commit
+from lake.delta.feed_properties import FEED
 from lake.delta.file_changes import rows_of_feed
-from lake.delta.kept import FEED
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
 from lake.delta.statistics import HAVE_STATISTICS, STATISTICS_COLUMNS, statistics_columns

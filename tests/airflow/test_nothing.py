@@ -13,7 +13,7 @@ import yaml
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException
 
-from lake.airflow.nothing import session_settings
+from lake.airflow.no_changes import session_settings
 from lake.airflow.operators import CheckOperator, RefreshOperator
 from lake.airflow.settings import Deployment
 from lake.cli.scheduled_run import GroupRefresh, Run

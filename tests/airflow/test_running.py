@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from examples.nexmark.airflow import environment, password, standalone
 from lake.server.client import Client
-from lake.server.places import place_of
+from lake.server.socket_folder import place_of
 from tests.conftest import QUICK
 from tests.lakes import TestLake, multiset, until
 from tests.server.test_serve import short_folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lake.core.texts import length_text
+from lake.core.formatting import length_text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from lake.core.redaction import Samples
 from lake.core.results import Difference, Differences
 from lake.core.snapshots import Snapshot
 from lake.errors import KeyViolationError
-from lake.refresh.edits import key_violation
+from lake.refresh.row_edits import key_violation
 
 WRONG = Differences("v", Snapshot({}), 3, 1, 0, (Difference(1, {"id": 7, "name": "secret"}),), ("id",))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.core.kinds import LEASE_SECONDS
+from lake.core.constants import LEASE_SECONDS
 from lake.delta.lease import Lease, newest
 from lake.delta.sidecar import Folder
 from lake.errors import ConcurrencyError

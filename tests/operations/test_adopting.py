@@ -12,7 +12,7 @@ import pytest
 
 from lake.core.adoption import Adoption
 from lake.errors import ConcurrencyError, ConfigError, ExpiredError, KeyViolationError, LakeError, RowsDifferError, TargetError
-from lake.operations import foreign
+from lake.operations import adopted_table
 from lake.refresh import adopted
 from tests.lakes import TestLake, multiset
 
@@ -286,7 +286,7 @@ def test_what_can_not_be_adopted_is_refused_before_anything_is_written(tables: T
     for call, kind, message in refusals:
         with pytest.raises(kind, match=re.compile(message, re.DOTALL)):
             call()
-    monkeypatch.setattr(foreign.OwnFolder, "move", lambda *_: (_ for _ in ()).throw(ValueError("storage of s3a:// has no folders")))
+    monkeypatch.setattr(adopted_table.OwnFolder, "move", lambda *_: (_ for _ in ()).throw(ValueError("storage of s3a:// has no folders")))
     with pytest.raises(TargetError, match=r"can't be moved to .*storage of s3a.*It is as it was. Either set `target: .path: .*nightly"):
         lake.adopt("v", good, at)
     monkeypatch.undo()

@@ -19,7 +19,7 @@ from lake.core.results import RefreshResult
 from lake.delta.transaction import Transaction
 from lake.errors import ConfigError, DefinitionError, ExpiredError, TargetError
 from lake.operations.refreshing import Request, refreshed
-from lake.refresh.edited import EditRun
+from lake.refresh.query_edit import EditRun
 from lake.views.table import set_properties
 from tests.lakes import TestLake, multiset, table_of
 

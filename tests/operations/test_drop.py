@@ -18,7 +18,7 @@ import lake.views.registry as open_views
 from lake import open_lake
 from lake.cli import dropping
 from lake.cli.app import app
-from lake.core.kinds import LEASE_FOLDER
+from lake.core.constants import LEASE_FOLDER
 from lake.delta import own_folder
 from lake.delta.lease import Lease
 from lake.delta.own_folder import OwnFolder

@@ -13,7 +13,7 @@ from lake.core.planned import Plan, PlannedView, RowChanges
 from lake.errors import ConcurrencyError, ConfigError, DefinitionError, ViewsFailedError
 from lake.operations import renaming
 from lake.operations.verify import Share
-from lake.refresh import edited
+from lake.refresh import query_edit
 from tests.lakes import TestLake, multiset
 
 JOIN = "FROM t JOIN u ON t.k = u.id"
@@ -152,13 +152,13 @@ def test_an_edit_killed_before_or_after_its_commit_is_done_once(tables: TestLake
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(edited.publish, "publish_rows", die)
+        patch.setattr(query_edit.publish, "publish_rows", die)
         with pytest.raises(KilledError):
             tables.open.apply()
     assert tables.open.read("v").columns == ["id", "k", "v"]
     assert [v.how for v in tables.open.plan().changes] == ["rewrite"]
     with monkeypatch.context() as patch:
-        patch.setattr(edited.Target, "describe", die)
+        patch.setattr(query_edit.Target, "describe", die)
         with pytest.raises(KilledError):
             tables.open.apply()
     assert tables.open.verify("v").exact
@@ -284,7 +284,7 @@ def test_two_applies_at_once_publish_one_edit(tables: TestLake, monkeypatch: pyt
     tables.view("v", "SELECT id, k, v FROM t")
     tables.refresh("v")
     tables.view("v", "SELECT id, k FROM t")
-    begun = edited.publish.begun
+    begun = query_edit.publish.begun
     other = Lakehouse(tables.open.config, tables.spark)
 
     def late(*arguments: object) -> object:
@@ -292,7 +292,7 @@ def test_two_applies_at_once_publish_one_edit(tables: TestLake, monkeypatch: pyt
         assert [r.mode for r in other.apply()] == ["edit"]
         return begun(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(edited.publish, "begun", late)
+    monkeypatch.setattr(query_edit.publish, "begun", late)
     with pytest.raises(ConcurrencyError, match="another writer committed first"):
         tables.open.apply(["v"])
     assert [p.stamp.mode for p in tables.open.history("v")] == ["build", "edit"]

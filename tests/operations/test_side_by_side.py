@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import lake.operations.side_by_side as operation
+import lake.operations.in_parallel as operation
 from lake import Lakehouse
 from lake.core.phases import Phases, phase
 from lake.errors import ConfigError, ViewsFailedError
-from lake.operations.side_by_side import Ordered, side_by_side, workers
+from lake.operations.in_parallel import Ordered, side_by_side, workers
 from lake.spark.jvm.gateway import jvm_of
 from lake.views import registry
 from lake.views.registry import OpenViews

@@ -9,7 +9,7 @@ from typing import get_args
 import great_expectations as gx
 import pytest
 
-from lake.core.kinds import CLASSES, WRONG
+from lake.core.constants import CLASSES, WRONG
 from lake.quality.builtin import SuiteName, suite
 
 NAMES = get_args(SuiteName)

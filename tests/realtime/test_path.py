@@ -17,7 +17,7 @@ from pyspark.errors import NumberFormatException
 
 import lake.realtime.table_maintenance as maintenance
 from lake import Lakehouse
-from lake.core.kinds import LEASE_FOLDER
+from lake.core.constants import LEASE_FOLDER
 from lake.core.stamp import Stamp
 from lake.delta.actions import FileAction
 from lake.delta.sidecar import Folder

@@ -1,5 +1,5 @@
-"""Refreshes of many changes, of which only keys and numbers are brought together (edits.keyed_apart), give what those of few give; so do
-those that compute the query anew and bring its rows and those held together by key (edits.compared).
+"""Refreshes of many changes, of which only keys and numbers are brought together (row_edits.keyed_apart), give what those of few give; so
+do those that compute the query anew and bring its rows and those held together by key (row_edits.compared).
 
 "Many" is made to be more than two rows here, every commit a large one, and no table small.
 """
@@ -15,7 +15,7 @@ import pytest
 
 from lake.delta import sources
 from lake.errors import KeyViolationError
-from lake.refresh import compute, edits, publish, run
+from lake.refresh import compute, publish, row_edits, run
 from lake.relations.reading import Reading
 from tests.lakes import TestLake, multiset
 
@@ -54,15 +54,15 @@ def _built(lake: TestLake, monkeypatch: pytest.MonkeyPatch, **options: Any) -> T
 
 
 def noted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[bool]:
-    """Whether each call of a function of edits that a refresh makes gave edits."""
-    found, own = list[bool](), getattr(edits, name)
+    """Whether each call of a function of row_edits that a refresh makes gave edits."""
+    found, own = list[bool](), getattr(row_edits, name)
 
     def note(*arguments: Any) -> Any:
         edited = own(*arguments)
         found.append(edited is not None)
         return edited
 
-    for module in (edits, compute):
+    for module in (row_edits, compute):
         monkeypatch.setattr(module, name, note)
     return found
 

@@ -17,7 +17,7 @@ from lake.catalyst.guards import INEXACT
 from lake.config.loader import load
 from lake.core.sql import quoted
 from lake.refresh import changes
-from lake.refresh.edits import in_names
+from lake.refresh.row_edits import in_names
 from lake.relations.budget import FallBackToRecompute
 from lake.relations.reading import Reading
 from lake.spark import zset

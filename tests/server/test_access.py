@@ -14,7 +14,7 @@ from lake.errors import ConfigError
 from lake.server.access import MOST_BYTES, Access, Guarded
 from lake.server.environment import differing, digests
 from lake.server.listening import Address, token_of
-from lake.server.places import Description, place_of, private, runtime_folder
+from lake.server.socket_folder import Description, place_of, private, runtime_folder
 
 ALL, READ = "a" * 32, "r" * 32
 ACCESS = Access(ALL, READ, frozenset({"127.0.0.1", "lake.example"}), frozenset({"/v1/refresh"}))

@@ -14,14 +14,14 @@ import pytest
 from typer.testing import CliRunner
 
 from lake import __version__
-from lake.cli import console, served
+from lake.cli import console, served_commands
 from lake.cli.app import app
 from lake.errors import ConfigError, EngineError
 from lake.server import client as clients
 from lake.server.client import Client, NotUsableError, local, remote
 from lake.server.listening import open_socket
-from lake.server.places import Description, Place, place_of
 from lake.server.request import Call, Request
+from lake.server.socket_folder import Description, Place, place_of
 
 TOKEN = "t" * 32
 
@@ -171,7 +171,7 @@ def test_a_plan_is_read_by_the_client(spoken: Callable[..., Any], tmp_path: Path
 def test_tables_of_the_server_have_lines_that_the_clients_terminal_has() -> None:
     def printed(encoding: str) -> str:
         request = Request(Call("show", {}, False, client={"encoding": encoding}))
-        with console.printing_to(served._output(request)):
+        with console.printing_to(served_commands._output(request)):
             console.print_table(["id"], [["1"]])
         return request.text("out")
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 import yaml
 
-from lake.cli.served import parsed, verbs
+from lake.cli.served_commands import parsed, verbs
 from lake.core.results import SourceStatus
 from lake.errors import SourceError
 from lake.server.access import Access, Guarded

@@ -13,8 +13,8 @@ import pytest
 from lake.errors import EngineError
 from lake.server import background, process
 from lake.server.background import Background
-from lake.server.places import Description, Place
 from lake.server.process import ServerProcess
+from lake.server.socket_folder import Description, Place
 
 DESCRIPTION = Description(4711, "0", "python", "lakejoin.yml", None, "salt", 0.0)
 

@@ -26,7 +26,7 @@ from deltalake import write_deltalake
 
 from lake import __version__
 from lake.server.client import Client
-from lake.server.places import place_of
+from lake.server.socket_folder import place_of
 from tests import lakes
 from tests.conftest import QUICK
 

@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 import lake.views.registry as open_views
 from lake import Lakehouse
 from lake.cli.app import app
-from lake.cli.served import Commands, verbs
+from lake.cli.served_commands import Commands, verbs
 from lake.server import client as clients
 from lake.server.engine import Engine
-from lake.server.places import place_of
 from lake.server.queue import Limits, Queue
 from lake.server.request import Call, Request
+from lake.server.socket_folder import place_of
 from tests import lakes
 from tests.lakes import TestLake
 

@@ -76,7 +76,7 @@ class Jvm:
     @cached_property
     def own_normal(self) -> Java:
         """Normalises analysed plans for fingerprints."""
-        return self.own("Normal")
+        return self.own("NormalForm")
 
     @cached_property
     def own_functions(self) -> Java:
@@ -91,7 +91,7 @@ class Jvm:
     @cached_property
     def own_vectors(self) -> Java:
         """Writes deletion vectors."""
-        return self.own("Vectors")
+        return self.own("DeletionVectors")
 
     def own(self, name: str) -> Java:
         """An object of a class in the folder lakejoin/ beside this file, compiled by Janino, the Java compiler in Spark."""

@@ -19,7 +19,7 @@ from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, reason
 from lake.delta.two_writers import location
 from lake.errors import ConcurrencyError, LakeError, TargetError
-from lake.operations.kept import resolved
+from lake.operations.view_files import resolved
 from lake.views.inputs import table_of
 from lake.views.registry import OpenViews
 from lake.views.table import DROPPING, open_log, published

@@ -49,7 +49,7 @@ def nothing_to_do(deployment: Deployment, views: Sequence[str], run: str, until:
     known = session_settings(deployment)
     if known is None:
         return None
-    from lake.operations.nothing import nothing_done  # not while the DAG is parsed
+    from lake.operations.no_changes import nothing_done  # not while the DAG is parsed
     from lake.views.up_to_date import committed_until, unchanged
 
     started, config, stamps = time.monotonic(), deployment.config, dict[str, Stamp]()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.cli.console import out, print_table
+from lake.core.formatting import length_text
 from lake.core.pairs import Pair
-from lake.core.texts import length_text
 
 if TYPE_CHECKING:  # --help needs none of it
     from lake.quality.checks import Checked

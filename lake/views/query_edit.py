@@ -7,7 +7,7 @@ columns are computed        the new query is any SELECT over the rows of the old
 conditions, UNION's inputs  the new query adds and leaves out rows that queries give  difference
 anything else                                                                         recompute
 
-That a query is a SELECT over another one, or differs in a part, is proven by the optimiser (catalyst/over_rows.py, parts.py), for all rows
+That a query is a SELECT over another one, or differs in a part, is proven by the optimiser (catalyst/over_rows.py, query_difference.py), for all rows
 that the sources may have.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lake.catalyst.over_rows import OverRows, over_rows, same_rows
-from lake.catalyst.parts import parts
+from lake.catalyst.query_difference import parts
 from lake.config.models import HIDDEN_PREFIX
 from lake.core.sql import quoted
 from lake.errors import LakeError

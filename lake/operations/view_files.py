@@ -14,7 +14,7 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from lake.config.models import PROJECT, Config, run_file
-from lake.core.kinds import LEASE_FOLDER, SUFFIXES
+from lake.core.constants import LEASE_FOLDER, SUFFIXES
 from lake.core.removals import KeptState, KeptTable
 from lake.core.stamp import Stamp
 from lake.delta.own_folder import Contents, OwnFolder, local_path

@@ -16,7 +16,7 @@ import scala.runtime.AbstractPartialFunction;
  * Analysed plans without what can't change their rows (lake/catalyst/normal_form.py): names of subqueries, CTEs, columns that nothing
  * reads. Only rules of Spark that go through a plan in its own order are used: what depends on hashes differs between processes.
  */
-public final class Normal {
+public final class NormalForm {
   private static final int MOST_ROUNDS = 100;
 
   /** The analysed plan with the columns pruned that nothing reads, also in its subqueries. */

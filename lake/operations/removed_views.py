@@ -13,13 +13,13 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from lake.config.models import Config
-from lake.core.kinds import LEASE_FOLDER, SUFFIXES
+from lake.core.constants import LEASE_FOLDER, SUFFIXES
 from lake.core.removals import RemovedView
 from lake.delta.own_folder import OwnFolder
 from lake.delta.sidecar import Folder
 from lake.delta.tables import Table
 from lake.errors import TargetError
-from lake.operations.kept import kept_tables
+from lake.operations.view_files import kept_tables
 from lake.spark.failures import SPARK_ERRORS
 from lake.views.table import DROPPING, open_log
 

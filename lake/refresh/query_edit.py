@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from lake.core.plan import RefreshPlan, differing
 from lake.core.results import RefreshResult
 from lake.core.stamp import Stamp
-from lake.delta.kept import FEED
+from lake.delta.feed_properties import FEED
 from lake.delta.pinned import Pinned
 from lake.delta.sources import PinnedSources
 from lake.delta.transaction import FILE, POSITION, with_positions
@@ -28,7 +28,7 @@ from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.session import few_changes
 from lake.views.definition import Definition
-from lake.views.edit import Edit
+from lake.views.query_edit import Edit
 from lake.views.table import Published, app_id, clustered_by, properties, set_properties
 
 NO_ROWS = {"inserted": 0, "updated": 0, "deleted": 0}

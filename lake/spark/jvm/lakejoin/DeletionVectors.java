@@ -21,7 +21,7 @@ import scala.Option;
 import scala.Tuple2;
 
 /** Deletion vectors of few rows, written by the driver into one file: Delta would run two Spark jobs. */
-public final class Vectors {
+public final class DeletionVectors {
   /**
    * Add to `actions` what deletes some rows from a table's files (AddFile actions). `positions`: a file's URL and a row's position in it.
    * Returns the number of rows deleted, without those that were deleted before.
