@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from lake import Lakehouse, open_lake
 from lake.core.results import RefreshResult
 from lake.delta.transaction import Transaction
-from lake.errors import ConfigError, DefinitionError, ExpiredError, TargetError
+from lake.errors import ConfigError, DefinitionError, TargetError
 from lake.operations.refreshing import Request, refreshed
 from lake.refresh.query_edit import EditRun
 from lake.views.table import set_properties
@@ -259,20 +259,3 @@ def test_an_edit_of_a_clone_copies_no_file(deployments: Deployments) -> None:
     dev.refresh("joined")
     assert rows(dev)["joined"] == deployments.truth(edited)["joined"]
     assert digests(lake.folder) == before
-    vacuumed(lake, "joined")
-    lake.sql(*CHANGES[1])
-    with pytest.raises(ExpiredError, match=r'a file that no longer exists: .*Nothing was written. Run "lakejoin --env dev rebuild joined"'):
-        dev.refresh("joined")
-    dev.rebuild("joined")
-    assert rows(dev)["joined"] == deployments.truth(edited)["joined"]
-
-
-def vacuumed(lake: TestLake, view: str) -> None:
-    """Production's table of a view in other files, and without those that it had."""
-    check = "spark.databricks.delta.retentionDurationCheck.enabled"
-    lake.spark.conf.set(check, "false")
-    try:
-        lake.open.refresh(view)
-        lake.sql(f"REORG TABLE {{{view}}} APPLY (PURGE)", f"VACUUM {{{view}}} RETAIN 0 HOURS")
-    finally:
-        lake.spark.conf.unset(check)
