@@ -43,8 +43,8 @@ class Relation(ABC):
     """One node of a view's tree with its child relations. Immutable; what a refresh computes is stored in its `Reading`.
 
     `order_dependent`: what in it, or below it, makes its rows depend on the order of its inputs' rows, empty where nothing does: its
-    rows at `since` can then not be recomputed, and `own_changes` must not be called (see order_dependent.py). `looks_up`: whether its changes need
-    more than the changes of its children.
+    rows at `since` can then not be recomputed, and `own_changes` must not be called (see order_dependent.py). `looks_up`: whether its
+    changes need more than the changes of its children.
     """
 
     rule = ""

@@ -7,8 +7,8 @@ columns are computed        the new query is any SELECT over the rows of the old
 conditions, UNION's inputs  the new query adds and leaves out rows that queries give  difference
 anything else                                                                         recompute
 
-That a query is a SELECT over another one, or differs in a part, is proven by the optimiser (catalyst/over_rows.py, query_difference.py), for all rows
-that the sources may have.
+That a query is a SELECT over another one, or differs in a part, is proven by the optimiser (catalyst/over_rows.py, query_difference.py),
+for all rows that the sources may have.
 """
 
 from __future__ import annotations
