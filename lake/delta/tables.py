@@ -21,7 +21,8 @@ from lake.spark.failures import CALL_ERRORS
 @dataclass(frozen=True)
 class Table:
     """A table's path or catalog name, and the name that queries use. `kind`: for a view's table, the path that it belongs to; `reader`: of
-    a table of production's, the development environment that reads it and must not write it."""
+    a table of production's, the development environment that reads it and must not write it; `owner`: the development environment whose own
+    it is."""
 
     label: str
     path: str | None
@@ -29,6 +30,7 @@ class Table:
     primary_key: tuple[str, ...] = ()
     kind: PathKind = "strong"
     reader: str = ""
+    owner: str = ""
 
     def __str__(self) -> str:
         return f"{self.label} ({self.path or self.name})"
@@ -42,13 +44,16 @@ class Table:
     def recreate_command(self) -> str:
         """The command that re-creates a view's table."""
         verb = {"strong": "rebuild {}", "eventual": "realtime {} --reset", "replay": "backfill {} --restart"}[self.kind]
-        return f"lakejoin {verb.format(self.label)}"
+        return self._command(verb.format(self.label))
 
     @property
     def create_command(self) -> str:
         """The command that creates a view's table."""
         verb = {"strong": "refresh", "eventual": "realtime", "replay": "backfill"}[self.kind]
-        return f"lakejoin {verb} {self.label}"
+        return self._command(f"{verb} {self.label}")
+
+    def _command(self, words: str) -> str:
+        return f"lakejoin --env {self.owner} {words}" if self.owner else f"lakejoin {words}"
 
     def refuse_writing(self) -> None:
         """Raise TargetError for a table that a development environment only reads."""

@@ -73,12 +73,9 @@ def logged(result: RefreshResult, started: float) -> RefreshResult:
 
 def _failed(views: OpenViews, view: str, error: Exception, inputs: Inputs) -> LakeError:
     if is_of_a_file_gone(error) and (gone := file_gone(error, {**inputs.pins, **_cloned(views, view)}, _last_read(views, view))):
-        again = views.view_table(view).recreate_command
-        if views.config.production is not None:  # without the environment, it would rebuild production's
-            again = again.replace("lakejoin ", f"lakejoin --env {views.config.environment} ", 1)
         return ExpiredError(
             f"View {view!r} has to read a file that no longer exists: {gone} (VACUUM probably removed it). Nothing was written. "
-            f'Run "{again}".'
+            f'Run "{views.view_table(view).recreate_command}".'
         )
     shown = safely(lambda: views.shown(view))
     return as_lake_error(error, f"Computing view {view!r}", shown, "Nothing was written.")

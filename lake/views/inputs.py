@@ -73,10 +73,10 @@ def table_of(config: Config, name: str, kind: PathKind = "strong") -> Table:
         raise DefinitionError(f"The table {name!r} is no longer declared under `tables:` in the configuration.")
     declared = config.tables[name]
     path = None if declared.path is None else config.source_path(declared.path)
-    return Table(name, path, declared.name, declared.primary_key, reader=_reader(config))
+    return Table(name, path, declared.name, declared.primary_key, reader=_development(config))
 
 
-def _reader(config: Config) -> str:
+def _development(config: Config) -> str:
     """The development environment that a configuration is for, empty where it is for none."""
     return "" if config.production is None else str(config.environment)
 
@@ -85,14 +85,14 @@ def view_place(config: Config, view: str, kind: PathKind = "strong") -> Table:
     """Where the table of a view is on a path, or would be; the view need not be in the configuration. Of a development environment: its own
     place."""
     place = view + SUFFIXES[kind]
-    return Table(view, config.view_path(place), config.view_name(place), kind=kind)
+    return Table(view, config.view_path(place), config.view_name(place), kind=kind, owner=_development(config))
 
 
 def production_place(config: Config, view: str) -> Table | None:
     """Where production has the table of a view; None where it has no such view, or the configuration is for no development environment."""
     if config.production is None or view not in config.production.views:
         return None
-    return replace(view_place(config.production, view), reader=_reader(config))
+    return replace(view_place(config.production, view), reader=_development(config))
 
 
 @dataclass(frozen=True)
