@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lake.catalyst.census import Kind
 from lake.catalyst.definitions import Catalyst
 from lake.catalyst.expressions import PLAN_EXPRESSION
 from lake.catalyst.trees import LIMITS
@@ -116,7 +117,7 @@ def _sorted(order: Order) -> Column:
 def _refusals(parsed: Java, catalyst: Catalyst, columns: Sequence[str]) -> Iterator[str]:
     """What a parsed condition must not have."""
     known = {column.lower() for column in columns} | _TIMES
-    for kind, java in catalyst.census(parsed, subqueries=False).where(lambda _: True):
+    for kind, java in catalyst.census(parsed, subqueries=False).where(_is_asked_about):
         if catalyst.is_a(java, PLAN_EXPRESSION):
             yield "it has a subquery, but may only speak of the view's own columns"
         elif kind == "UnresolvedAttribute":
@@ -129,6 +130,11 @@ def _refusals(parsed: Java, catalyst: Catalyst, columns: Sequence[str]) -> Itera
                 yield f"{'.'.join(parts)} is none of Spark's own functions that only compute"
         elif (kind.startswith("Unresolved") and kind not in _RESOLVABLE) or "Identifier" in kind:
             yield "it names something by more than a column's or a function's name"
+
+
+def _is_asked_about(kind: Kind) -> bool:
+    """Whether an expression may be one that is refused."""
+    return kind.has_plan or kind.name.startswith("Unresolved") or "Identifier" in kind.name
 
 
 def _is_allowed(parts: Sequence[str], spark: SparkSession) -> bool:

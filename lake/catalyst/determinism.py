@@ -7,6 +7,8 @@ Recomputing the old side could then give a row that is not stored. The old side 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lake.catalyst import Catalyst
 from lake.catalyst.census import Kind
 from lake.catalyst.distinct_rewrite import of_one_row
@@ -95,20 +97,16 @@ def ordered_by(node: Node, catalyst: Catalyst) -> set[int]:
 def _named_first(node: Node, catalyst: Catalyst, guarded: bool) -> str:
     if node.kind == "Aggregate" and any(_collated(java) for java in catalyst.list(node.plan.groupingExpressions())):
         return "groups of strings that are equal by their collation: which of them stands for its group depends on the order of rows"
-    census = [
-        found
-        for expressions in [plan.expressions() for plan in node.spine]
-        for found in catalyst.census(expressions, subqueries=False, without=_no_choices(expressions, node, catalyst)).where(_may_depend)
-    ]
+    census = [found for plan in node.spine for found in _choices(plan.expressions(), node, catalyst)]
     return next(filter(None, (_named(kind, java, guarded) for kind, java in census)), "")
 
 
-def _no_choices(expressions: Java, node: Node, catalyst: Catalyst) -> list[Java]:
-    """Each `first` in a sequence of expressions that Spark wrote itself, over one row."""
-    if node.kind != "Aggregate":
-        return []
-    found = catalyst.census(expressions, subqueries=False).of(["AggregateExpression"])
-    return [aggregate for _, aggregate in found if of_one_row(aggregate, node, catalyst)]
+def _choices(expressions: Java, node: Node, catalyst: Catalyst) -> Iterator[tuple[str, Java]]:
+    """What may depend on an order in a sequence of expressions, without each `first` that Spark wrote itself, over one row."""
+    found = catalyst.census(expressions, subqueries=False)
+    aggregates = found.of(["AggregateExpression"]) if node.kind == "Aggregate" else ()
+    of_one = [aggregate for _, aggregate in aggregates if of_one_row(aggregate, node, catalyst)]
+    return (catalyst.census(expressions, subqueries=False, without=of_one) if of_one else found).where(_may_depend)
 
 
 def _may_depend(kind: Kind) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lake.spark.failures import CALL_ERRORS
-from lake.spark.jvm.gateway import Java, Scala, active
+from lake.spark.jvm.gateway import Java, Scala, active, kind_of
 
 _MOST_COMMITS, _MOST_ACTIONS = 100, 2_000
 MOST_FILES = 2_000
@@ -255,7 +255,7 @@ class NewestSnapshot:
     def _operation(self, actions: Java) -> str:
         """The operation that a commit names."""
         every = (actions.apply(i) for i in range(actions.size()))
-        return next((str(action.operation()) for action in every if action.getClass().getSimpleName() == "CommitInfo"), "")
+        return next((str(action.operation()) for action in every if kind_of(action) == "CommitInfo"), "")
 
 
 def _few(commits: list[tuple[int, Java, int]]) -> bool:

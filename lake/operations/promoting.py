@@ -55,7 +55,7 @@ class Promoting:
 
     def each(self, asked: Collection[str] | None) -> Iterator[PromotedView]:
         """What is to be done for all views of the environment's own, or those asked for, each after those that it reads."""
-        own, planning = own_views(self.views), Planning(self.production)
+        own, planning = own_views(self.views), Planning(self.production, counting=False)
         for view in asked or ():
             self.views.config.view(view)
         for view in (v for v in asked or own if v not in self.production.config.views):
