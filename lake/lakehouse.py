@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lake.config.models import PAGES, Config
 from lake.config.view_sources import expectations_of
 from lake.core.adoption import Adoption
+from lake.core.alone import Alone, unshared
 from lake.core.constants import PathKind
 from lake.core.environments import DroppedEnvironment, PromotedView
 from lake.core.plan import nothing_new
@@ -153,7 +154,7 @@ class Lakehouse(OpenViews):
         plan: Plan | None = None,
         on_end: Callable[[PlannedView, RefreshResult], None] = lambda *_: None,
         *,
-        alone: applying.Alone = applying.unshared,
+        alone: Alone = unshared,
     ) -> list[RefreshResult]:
         """Carry out what `plan` says, for all views or some, in dependency order, each in one commit; readers see the old rows until then.
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.delta import sources
 from lake.spark.session import make_session
-from tests.lakes import TestLake
+from tests.lakes import TestLake, read_as_large
 
 logging.getLogger("py4j").setLevel(logging.WARNING)  # Airflow, once imported, turns every logger on
 QUICK = {
@@ -46,7 +45,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def held_or_read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the tests read the changes of small tables from feeds and files, as those of larger ones are: all tables here are small."""
     if zlib.crc32(request.node.nodeid.encode()) % 2:
-        monkeypatch.setattr(sources, "is_small", lambda pinned, found: False)
+        read_as_large(monkeypatch)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from lake import Lakehouse, open_lake
 from lake.core.results import RefreshResult
+from lake.delta import sources
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -30,6 +32,11 @@ def frozen(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(frozen(v) for v in value)
     return value
+
+
+def read_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the test ends, read the changes of small tables as those of larger ones are: from their feeds and files."""
+    monkeypatch.setattr(sources, "is_small", lambda pinned, found: False)
 
 
 def until(condition: Callable[[], Any], within: float = 600.0, every: float = 0.2) -> Any:

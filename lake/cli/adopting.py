@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lake.cli import console
-from lake.cli.arguments import moment
+from lake.cli.arguments import Json, moment
 from lake.cli.context import invocation
 from lake.cli.dropping import has_terminal
 from lake.cli.remote import in_server
@@ -40,7 +40,7 @@ def adopt(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only compare, and say what would be done. Write nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Let a view go on from a table that another job made, without building it: prove that its rows are the query's at a snapshot, then
     make it the view's table, in one commit. A table elsewhere is moved to the view's place.

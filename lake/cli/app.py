@@ -15,7 +15,7 @@ import typer
 
 from lake import __version__
 from lake.cli import adopting, console, dropping, environments, importing, planning, watching
-from lake.cli.arguments import BackfillMode, Kind, RowFormat, moment, step_of, time_of, until_of, versions
+from lake.cli.arguments import BackfillMode, Json, Kind, RowFormat, moment, step_of, time_of, until_of, versions
 from lake.cli.context import GlobalOptions, invocation, with_progress, working
 from lake.cli.logs import set_up_logs
 from lake.cli.remote import in_server, taking, wrote_report
@@ -41,7 +41,6 @@ Accept = Annotated[
 _Versions = Annotated[
     bool, typer.Option("--verbose", "-v", help="Also print the versions of each source, and how long its changes stay readable.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 All = Annotated[bool, typer.Option("--all", help="All views of the configuration.")]
 Until = Annotated[
     list[str] | None,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Annotated
 
 import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 class BackfillMode(StrEnum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import traceback
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from lake.cli import console
+from lake.core.alone import Alone, unshared
 from lake.errors import ConfigError, LakeError
 
 _UNEXPECTED = 1
@@ -58,8 +59,7 @@ def is_served() -> bool:
     return opener.get() is not _open
 
 
-Alone = Callable[[Collection[str]], AbstractContextManager[bool]]
-alone: ContextVar[Alone] = ContextVar("alone", default=lambda _: nullcontext(False))
+alone: ContextVar[Alone] = ContextVar("alone", default=unshared)
 """The context in which no other request of this process changes some views (lake/operations/applying.py)."""
 
 

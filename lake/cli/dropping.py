@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lake.cli import console
+from lake.cli.arguments import Json
 from lake.cli.context import invocation, is_served, working
 from lake.cli.remote import in_server
 from lake.core.formatting import length_text, size_text
@@ -19,7 +20,6 @@ if TYPE_CHECKING:  # --help needs none of it
 _View = Annotated[str, typer.Argument(help="The view's name. It may no longer be in lakejoin.yml.")]
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 @in_server
@@ -29,7 +29,7 @@ def drop(
     yes: _Yes = False,
     dry_run: _DryRun = False,
     force: Annotated[bool, typer.Option("--force", help="Also if other views, or tables of lakejoin.yml, read it.")] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Drop a view: its table, its real-time table, its backfills, with all files beside them, and the results of its scheduled runs.
 
@@ -99,7 +99,7 @@ def gc(
             "--older-than", min=0, help="Remove what was last refreshed so many DAYS ago. Default: drop_after_days in lakejoin.yml."
         ),
     ] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """List what is left of views that are no longer in lakejoin.yml, and of scheduled runs that died; with --yes, drop what is old.
 

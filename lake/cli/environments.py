@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lake.cli import console
+from lake.cli.arguments import Json
 from lake.cli.context import invocation, working
 from lake.cli.dropping import may
 from lake.core.environments import Environment
@@ -22,11 +23,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a development environment in lakejoin.yml.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 @app.command("list", epilog="Example: lakejoin env list")
-def list_environments(context: typer.Context, as_json: _Json = False) -> None:
+def list_environments(context: typer.Context, as_json: Json = False) -> None:
     """List the environments of lakejoin.yml: where their views are, and of which of them each development environment is one."""
     with invocation(context):
         from lake.config.loader import environments_of
@@ -51,7 +51,7 @@ def promote(
     accept: Annotated[
         list[str] | None, typer.Option("--accept", help="Publish despite this finding of a blocking expectation, once. Repeatable.")
     ] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Let production take over the rows of a development environment's views, each in one commit, without running their queries.
 
@@ -96,7 +96,7 @@ def drop(
     name: _Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Drop a development environment's own tables, with all that is kept of their views, and the results of its checks and scheduled runs;
     nothing of production. It lists them, and asks. Files that Lakejoin did not write stay, and are named.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lake.cli import console
+from lake.cli.arguments import Json
 from lake.cli.context import invocation, write_atomically
 from lake.errors import ConfigError
 
@@ -23,7 +24,7 @@ def dbt(
     manifest: Annotated[Path, typer.Argument(help="The manifest.json that dbt compile (or dbt build) wrote: of dbt 1.6 or newer.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write. Default: that of --config.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a lakejoin.yml from dbt's manifest: models become views; sources, seeds and snapshots become tables.
 

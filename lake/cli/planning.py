@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from lake.cli import console
+from lake.cli.arguments import Json
 from lake.cli.context import alone, invocation, working, writer
 from lake.cli.remote import in_server, taking
 from lake.core.formatting import size_text
@@ -40,7 +41,6 @@ _COSTS = {
 
 
 _Views = Annotated[list[str] | None, typer.Argument(help="The names of views. Default: all.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 @in_server
@@ -52,7 +52,7 @@ def plan(
     ] = False,
     sample: Annotated[bool, typer.Option("--sample", help=f"The same for one of {_PARTS} parts of the rows, by their keys.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a comment on a pull request.")] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Compare lakejoin.yml with what is published: which views are new, edited or gone, and what applying that costs. Writes no table.
 
@@ -82,7 +82,7 @@ def apply(
     plan: Annotated[
         dict[str, Any] | None, typer.Option(help="A plan, as the verb plan gives it: apply nothing if it is another one now.")
     ] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Carry out what lakejoin plan says: build new views, bring edited ones to their new query. Each is one commit; readers see the old
     rows until then.
@@ -111,7 +111,7 @@ def apply_command(
     file: Annotated[
         Path | None, typer.Option("--plan", help="A plan that lakejoin plan --out wrote: apply nothing if it is another one now.")
     ] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """`apply`, which a server can carry out, with the plan that is in a file here."""
     if file is not None and taking.get() is not None:

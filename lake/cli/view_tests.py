@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lake.cli import console
+from lake.cli.arguments import Json
 from lake.cli.context import GlobalOptions, invocation, working, write_atomically
 from lake.errors import ConfigError
 
@@ -24,7 +25,7 @@ def run_view_tests(
     views: Annotated[list[str] | None, typer.Argument(help="The views whose tests are run. Default: all.")] = None,
     chosen: Annotated[str | None, typer.Option("-k", help="Run only tests with this text in their names.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", help="Also write the results to this file, as JUnit XML.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run the tests of views that lakejoin.yml and its test files hold, on tables in a temporary folder.
 

@@ -48,6 +48,11 @@ def size_text(size: float) -> str:
     return f"{size:,.0f} {units[0]}" if units[0] == "bytes" else f"{size:.3g} {units[0]}"
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters, with dots where it is cut."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def path_texts(said: Mapping[str, Any]) -> dict[str, str]:
     """The metrics of a real-time path that are not plain numbers, formatted: `at`, `latency`, `hits`. `said`: its metrics as JSON."""
     return {

@@ -13,7 +13,6 @@ from lake.core.redaction import Samples
 
 HARMLESS = ("mode", "version", "timestamp", "outputMode")
 """Parameters of Delta's operations that quote no value of the data."""
-_SHORT = 200
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,3 @@ class OtherCommit:
 
 
 _PLAIN = ("version", "operation", "user", "parameters", "columns")
-
-
-def shortened(text: str) -> str:
-    """A parameter as it is shown."""
-    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."

@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 from math import isfinite
 from typing import Any
 
+from lake.core.formatting import shortened
 from lake.core.planned import RowChanges
 from lake.core.redaction import Samples
 
@@ -127,4 +128,4 @@ def size_of_difference(query: Any, view: Any) -> Any:
 def value_text(value: Any) -> str:
     """A value for people, shortened."""
     text = "NULL" if value is None else repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return shortened(text, _MOST_SHOWN)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from lake.core.alone import Alone, unshared
 from lake.core.planned import Plan, PlannedView
 from lake.core.results import RefreshResult
 from lake.delta.sources import PinnedSources
@@ -19,14 +20,7 @@ from lake.views.inputs import NO_INPUTS
 from lake.views.registry import OpenViews
 from lake.views.table import published
 
-Alone = Callable[[Collection[str]], AbstractContextManager[bool]]
-"""(names of views) → a context in which no other request of this process changes them; it gives whether others did so until then."""
 _NOT_APPLIED = ("none", "removed", "refused")
-
-
-def unshared(_: Collection[str]) -> AbstractContextManager[bool]:
-    """The views of a process that does nothing else meanwhile."""
-    return nullcontext(False)
 
 
 @dataclass(frozen=True)

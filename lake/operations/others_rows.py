@@ -20,7 +20,6 @@ from lake.spark import sameness, zset
 from lake.spark.failures import SPARK_ERRORS
 from lake.views.others import other_commit
 
-_SAMPLES = 3
 _MOST = 10
 _OLD, _NEW = "_was", "_is"
 
@@ -52,11 +51,10 @@ def _changes(pinned: Pinned, columns: Sequence[str], key: Sequence[str]) -> RowC
     net, weight = tallied.where(F.col(_NEW) != F.col(_OLD)).persist(), F.col(_NEW) - F.col(_OLD)
     try:
         if not key or not all(name in places for name in key):
-            total = net.agg(F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))).head() or (0, 0)
-            return RowChanges(int(total[0] or 0), int(total[1] or 0), 0, {})
+            added, removed = zset.totals(net, weight)
+            return RowChanges(added, removed, 0, {})
         old, new = (ranked(net.where(times > 0), [*places.values()], times, [places[k] for k in key]) for times in (-weight, weight))
         with paired(old, new, places, key) as pairs:
-            counts = pairs.counts()
-            return RowChanges(counts.added, counts.removed, counts.changed, counts.by_column, pairs.keys(_SAMPLES))
+            return pairs.row_changes()
     finally:
         net.unpersist()

@@ -17,11 +17,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
+from lake.core.planned import RowChanges
 from lake.operations.rounding import NONE, Tolerance
 from lake.spark import sameness
 from lake.spark.ulps import ulps_apart
 
 _OLD, _NEW, _RANK, _COPY = "_old", "_new", "_rank", "_copy"
+_KEYS = 3
 Kind = Literal["added", "removed", "changed"]
 
 
@@ -79,6 +81,11 @@ class Pairs:
         numbers = [int(n or 0) for n in found]
         by_column = {name: n for name, n in zip(self.differs, numbers[3:], strict=True) if n}
         return Counts(numbers[0], numbers[1], numbers[2], by_column)
+
+    def row_changes(self) -> RowChanges:
+        """The same, with the keys of some rows."""
+        found = self.counts()
+        return RowChanges(found.added, found.removed, found.changed, found.by_column, self.keys(_KEYS))
 
     def keys(self, most: int) -> tuple[dict[str, Any], ...]:
         """The keys of some rows that are on one side only, or differ."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -11,12 +12,11 @@ from lake.core.planned import RowChanges
 from lake.core.sql import quoted
 from lake.operations.pairing import paired
 from lake.operations.verify import Share, from_scratch, key_of
-from lake.spark import sameness
+from lake.spark import sameness, zset
 from lake.spark.session import own_session
 from lake.views.registry import OpenViews
 from lake.views.table import visible
 
-_SAMPLES = 3
 _OLD, _NEW = "_old", "_new"
 
 
@@ -50,17 +50,13 @@ def compared_rows(old: DataFrame, new: DataFrame, key_columns: Sequence[str], sh
 
 
 def _by_row(before: DataFrame, after: DataFrame, share: str) -> RowChanges:
-    weight = F.col(_NEW) - F.col(_OLD)
-    tallied = sameness.tallied(**{_NEW: after, _OLD: before})
-    row = tallied.agg(F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))).head()
-    added, removed = (row[0] or 0, row[1] or 0) if row is not None else (0, 0)
-    return RowChanges(int(added), int(removed), 0, {}, (), share)
+    added, removed = zset.totals(sameness.tallied(**{_NEW: after, _OLD: before}), F.col(_NEW) - F.col(_OLD))
+    return RowChanges(added, removed, 0, {}, (), share)
 
 
 def _by_key(before: DataFrame, after: DataFrame, places: dict[str, str], key: list[str], share: str) -> RowChanges:
     with paired(before, after, places, key) as pairs:
-        counts = pairs.counts()
-        return RowChanges(counts.added, counts.removed, counts.changed, counts.by_column, pairs.keys(_SAMPLES), share)
+        return replace(pairs.row_changes(), share=share)
 
 
 def _column(name: str) -> Column:

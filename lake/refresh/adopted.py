@@ -130,9 +130,7 @@ class AdoptRun:
         found = reading.frames.keep(zset.consolidate(zset.subtract(self._numbered(self._of_query(reading)), stored)))
         if found is None:
             return _Replaced()
-        weight = F.col(zset.WEIGHT)
-        row = found.frame.agg(F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))).head()
-        inserted, deleted = (int(n or 0) for n in row) if row is not None else (0, 0)
+        inserted, deleted = zset.totals(found.frame, F.col(zset.WEIGHT))
         if not deleted:
             return _Replaced(None, self._named(zset.to_rows(found.frame, str(self.decision.table))), inserted, 0)
         files = self._files_of(found)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lake.core.alone import Alone, unshared
 from lake.errors import LakeError
 
 Event = dict[str, Any]
@@ -107,7 +108,7 @@ class Request:
     callers: set[str] = field(default_factory=set)
     waits: bool = field(init=False)
     refreshes: list[Mapping[str, Any]] = field(default_factory=list)
-    alone: Callable[[Collection[str]], AbstractContextManager[bool]] = lambda _: nullcontext(False)
+    alone: Alone = unshared
     reserved: frozenset[str] = frozenset()
     events: list[Event] = field(default_factory=list)
     size: int = 0

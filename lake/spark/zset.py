@@ -88,6 +88,12 @@ def repeats(frame: DataFrame) -> bool:
     return bool(row[1] < 0.8 * (row[0] or 0))
 
 
+def totals(frame: DataFrame, weight: Column) -> tuple[int, int]:
+    """How many rows are inserted and how many deleted, by the rows' weights: one job."""
+    row = frame.agg(*[F.sum(F.greatest(times, F.lit(0))) for times in (weight, -weight)]).head() or (0, 0)
+    return int(row[0] or 0), int(row[1] or 0)
+
+
 def to_rows(frame: DataFrame, what: str) -> DataFrame:
     """Consolidated weighted rows as plain rows, each as often as its weight says.
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lake.core.other_commits import OtherCommit, shortened
+from lake.core.formatting import shortened
+from lake.core.other_commits import OtherCommit
 from lake.delta.actions import Commit
 
+_MOST_SHOWN = 200
 _CONDITIONS = re.compile(r"predicate", re.IGNORECASE)
 
 
@@ -19,7 +21,7 @@ def other_commit(commit: Commit, columns: Sequence[str]) -> OtherCommit:
         commit.timestamp / 1000,
         commit.operation,
         commit.user,
-        {name: shortened(text) for name, text in commit.parameters.items() if text not in ("", "[]", "{}", "null")},
+        {name: shortened(text, _MOST_SHOWN) for name, text in commit.parameters.items() if text not in ("", "[]", "{}", "null")},
         tuple(name for name in columns if _reads(conditions, name)),
     )
 

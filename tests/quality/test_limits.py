@@ -10,7 +10,7 @@ from lake.delta import sources
 from lake.errors import ExpiredError
 from lake.quality import check
 from lake.quality.measurements import Measurement
-from tests.lakes import TestLake
+from tests.lakes import TestLake, read_as_large
 
 OWN = sources.is_small
 
@@ -162,7 +162,7 @@ def test_changes_whose_files_are_gone_before_they_were_read_are_found(
     sales: TestLake, monkeypatch: pytest.MonkeyPatch, folder: str, texts: list[str]
 ) -> None:
     """A vacuum with too short a retention, or somebody's hand: the check says so where a refresh would fail, and only there."""
-    monkeypatch.setattr(sources, "is_small", lambda pinned, found: False)  # a small table is read from its data files alone
+    read_as_large(monkeypatch)  # a small table is read from its data files alone
     before = set(Path(sales.path("s"), folder).glob("*.parquet"))
     sales.sql(*texts)
     assert measured(sales, "changes that views have still to read").status == "passed"

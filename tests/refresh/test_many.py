@@ -1,5 +1,5 @@
-"""Refreshes of many changes, of which only keys and numbers are brought together (row_edits.keyed_apart), give what those of few give; so
-do those that compute the query anew and bring its rows and those held together by key (row_edits.compared).
+"""Refreshes of many changes, of which only keys and numbers are joined (row_edits.keyed_apart), give what those of few give; so do those
+that recompute the query and join its rows with the stored ones by key (row_edits.compared).
 
 "Many" is made to be more than two rows here, every commit a large one, and no table small.
 """
@@ -17,7 +17,7 @@ from lake.delta import sources
 from lake.errors import KeyViolationError
 from lake.refresh import compute, publish, row_edits, run
 from lake.relations.reading import Reading
-from tests.lakes import TestLake, multiset
+from tests.lakes import TestLake, multiset, read_as_large
 
 pytestmark = pytest.mark.slow
 VIEWS = {
@@ -44,7 +44,7 @@ def anew(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> TestLake:
 def _built(lake: TestLake, monkeypatch: pytest.MonkeyPatch, **options: Any) -> TestLake:
     monkeypatch.setattr(run, "Reading", partial(Reading, local_limit=2))
     monkeypatch.setattr(sources, "_ONE_TASK", 0)
-    monkeypatch.setattr(sources, "is_small", lambda pinned, found: False)
+    read_as_large(monkeypatch)
     lake.table("f", "SELECT id, id % 5 AS g, id % 4 AS v FROM range(40)", key=["id"])
     lake.table("d", "SELECT id AS g, concat('n', id) AS name FROM range(4)", key=["g"])
     for name, query in VIEWS.items():
