@@ -20,7 +20,8 @@ class Running(Trees):
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark)
-        self._session, self._plans, self._normal = spark._jsparkSession, self._jvm.own_plans, self._jvm.own_normal
+        self._session, self._normal = spark._jsparkSession, self._jvm.own_normal
+        self._plans, self._steps = self._jvm.own_plans, self._jvm.own_steps
         self._of_rows = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows
 
     def run(self, node: Node, frames: Sequence[DataFrame], values: Mapping[int, Literal] | None = None) -> DataFrame:
@@ -29,6 +30,13 @@ class Running(Trees):
         Weights pass through; where both sides of a join carry them, they are multiplied. `values`: a literal for each
         subquery in the node's expressions, by its expression id.
         """
+        if not node.by_name and not values:
+            sides = self.listed([frame._jdf for frame in frames])
+            outers = self.listed(list(reversed(node.spine[:-1]))) if len(node.spine) > 1 else None
+            placeholders = f" {' '.join(map(str, self._sources))} "
+            made = self._plans.ran(self._session, node.plan, sides, self._sessions, outers, placeholders)
+            if made is not None:  # below, the placeholder that is left in it is named
+                return DataFrame(made, self.spark)
         if node.by_name:
             written = [child.spine[0] for child in node.children]
             bound = [self._plans.asWritten(f._jdf, self._sessions, w) for f, w in zip(frames, written, strict=True)]
@@ -44,9 +52,16 @@ class Running(Trees):
 
     def project(self, frame: DataFrame, expressions: Mapping[str, Expression], keep: bool = False) -> DataFrame:
         """The expressions evaluated over the frame's rows, under the given names (of ours); `keep`: beside its own columns."""
-        made = self._array_list([e.java for e in expressions.values()])
+        made = self.listed([e.java for e in expressions.values()])
         names = ",".join(expressions)
         return DataFrame(self._plans.project(self._session, frame._jdf, self._sessions, made, names, keep), self.spark)
+
+    def among(self, rows: DataFrame, on: Sequence[Expression], keys: DataFrame, null_safe: Sequence[bool], few: bool) -> DataFrame:
+        """The rows of which some expressions are among the keys, the columns of a frame in their order. `null_safe`: of each, whether NULL
+        is a key like any other; `few`: the keys are broadcast."""
+        safe = "".join(str(int(each)) for each in null_safe)
+        made = self.listed([e.java for e in on])
+        return DataFrame(self._steps.among(self._session, rows._jdf, self._sessions, made, keys._jdf, safe, few), self.spark)
 
     def with_names(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """The frame under other column names (of ours); rows on the driver stay as they are."""

@@ -46,8 +46,7 @@ class Listing:
     @cached_property
     def checksum(self) -> Java | None:
         """The checksum that the version's writer stored beside the commit; without it the log is replayed, in Spark jobs."""
-        found = self.snapshot.checksumOpt()
-        return None if found.isEmpty() else found.get()
+        return self._jvm.own_versions.checksum(self.snapshot)
 
     @property
     def number(self) -> int:

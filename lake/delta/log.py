@@ -57,8 +57,7 @@ class Log:
     @property
     def exists(self) -> bool:
         """Whether the table exists now. Delta's cache still has a table that was deleted after this process read it."""
-        place = self.java.logPath()
-        return bool(self.java.tableExists()) and bool(place.getFileSystem(self.java.newDeltaHadoopConf()).exists(place))
+        return bool(self.jvm.own_versions.exists(self.java))
 
     @property
     def path(self) -> str:

@@ -6,6 +6,7 @@ log at each read and is refused once the commit is older than the retention, eve
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -56,7 +57,8 @@ class Pinned:
 
     @cached_property
     def version(self) -> Version:
-        return Version(str(self.snapshot.metadata().id()), int(self.snapshot.version()))
+        table, number = self.log.jvm.own_versions.identity(self.snapshot).rsplit(" ", 1)
+        return Version(table, int(number))
 
     @cached_property
     def time(self) -> datetime:
@@ -65,7 +67,7 @@ class Pinned:
 
     @cached_property
     def schema(self) -> StructType:
-        return schema_of(self.snapshot.schema().json())
+        return schema_of(self.log.jvm.own_versions.schema(self.snapshot))
 
     @property
     def partitioned_by(self) -> list[str]:
@@ -81,7 +83,8 @@ class Pinned:
     @cached_property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
-        return self.log.scala.dict(self.snapshot.metadata().configuration())
+        found: dict[str, str] = json.loads(self.log.jvm.own_versions.properties(self.snapshot))
+        return found
 
     @cached_property
     def description(self) -> str:

@@ -21,7 +21,7 @@ from lake.config.models import HIDDEN_PREFIX
 from lake.delta.listing import CHAR_TYPE, DataFiles
 from lake.delta.pinned import Pinned
 from lake.delta.statistics import STATISTICS_COLUMNS
-from lake.spark.jvm.gateway import Java, active
+from lake.spark.jvm.gateway import Java, active, jvm_of
 from lake.spark.session import settings
 
 FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
@@ -29,8 +29,7 @@ FILE, POSITION = f"{HIDDEN_PREFIX}file", f"{HIDDEN_PREFIX}position"
 
 def with_positions(rows: DataFrame) -> DataFrame:
     """A pinned table's rows with the file and the position in it of each, which `Transaction.delete` takes."""
-    metadata = rows.metadataColumn("_metadata")
-    return rows.select("*", metadata["file_path"].alias(FILE), metadata["row_index"].alias(POSITION))
+    return DataFrame(jvm_of(rows.sparkSession).own_steps.withPositions(rows._jdf, FILE, POSITION), rows.sparkSession)
 
 
 def with_files(rows: DataFrame) -> DataFrame:
@@ -189,13 +188,8 @@ class Transaction:
         self._actions.add(both._2())
 
     def _count(self, numbers: Mapping[str, int]) -> None:
-        create = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric
-        metrics = self._jvm.java.util.HashMap()
-        for name, number in numbers.items():
-            metric = create(self._log.spark._jsparkSession.sparkContext(), name)
-            metric.set(number)
-            metrics.put(name, metric)
-        self._java.registerSQLMetrics(self._session, self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(metrics))
+        counts = " ".join(f"{name}={number}" for name, number in numbers.items())
+        self._jvm.own_versions.count(self._session, self._java, counts)
 
 
 def open_field(field: dict[str, Any]) -> dict[str, Any]:

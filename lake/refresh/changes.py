@@ -19,7 +19,7 @@ from lake.relations import order_dependent, stored
 from lake.relations.base import Relation
 from lake.relations.budget import FallBackToRecompute
 from lake.relations.reading import Reading
-from lake.spark import zset
+from lake.spark import steps, zset
 from lake.views.definition import Definition
 
 
@@ -95,4 +95,4 @@ def difference(definition: Definition, table: DataFrame, reading: Reading) -> Da
 def in_tree_columns(definition: Definition, table: DataFrame) -> DataFrame:
     """The rows of the view's table in the tree's columns (each attribute once)."""
     columns = {f"c{c.attribute}": c.name for c in reversed(definition.table_columns)}
-    return table.selectExpr(*[f"{quoted(n)} AS {c}" for c, n in columns.items()])
+    return steps.over(table, steps.select(f"{quoted(n)} AS {c}" for c, n in columns.items()))

@@ -8,13 +8,12 @@ Law: table + edits = table + changes, as multisets; an edit that does not find w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.window import Window
 
 from lake.config.models import HIDDEN_PREFIX
 from lake.core.snapshots import Version
@@ -24,16 +23,17 @@ from lake.delta.transaction import FILE, POSITION, with_positions
 from lake.errors import InternalError, KeyViolationError
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
-from lake.spark import zset
-from lake.spark.key_ranges import Ranges, equality, ranges_of
+from lake.spark import steps, zset
+from lake.spark.key_ranges import Ranges, null_safe, ranges_of
 from lake.spark.local_rows import values_of
-from lake.views.definition import Definition
+from lake.views.definition import Definition, OutputColumn
 from lake.views.table import schema
 
 WEIGHT = f"{HIDDEN_PREFIX}weight"
 SAMPLES = 3
 _PRUNING_COLUMNS = 4
 _WANTED, _NUMBER, _ADDED, _REMOVED = (f"{HIDDEN_PREFIX}{n}" for n in ("wanted", "number", "added", "removed"))
+_SOUGHT, _HELD = (f"{HIDDEN_PREFIX}{n}" for n in ("sought", "held"))
 _MIXED = f"{HIDDEN_PREFIX}mixed"
 _KINDS = (f"{_REMOVED} = 0", f"{_ADDED} > 0 AND {_REMOVED} > 0", f"{_ADDED} = 0")
 """How to tell a key that is inserted, updated, deleted."""
@@ -85,7 +85,7 @@ def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
     """A frame of the tree's attributes under the view's column names: the query's columns, the hidden key, the weight."""
     columns = [f"c{c.attribute} AS {quoted(c.name)}" for c in definition.table_columns]
     weight = [f"{zset.WEIGHT} AS {WEIGHT}"] if zset.is_weighted(frame) else []
-    return frame.selectExpr(*columns, *weight)
+    return steps.over(frame, steps.select([*columns, *weight]))
 
 
 def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
@@ -97,15 +97,16 @@ def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits
             return edits
         changes = held.frame
     names, keys = schema(definition).names, definition.key_names
-    row = F.struct(*[F.col(quoted(n)) for n in names])
-    kept = reading.frames.keep_rows(_by_keys(definition, changes, F.first(F.when(F.col(WEIGHT) > 0, row), ignorenulls=True).alias(_ROW)))
+    row = f"first(IF({WEIGHT} > 0, struct({', '.join(map(quoted, names))}), NULL), true) AS {_ROW}"
+    kept = reading.frames.keep_rows(_by_keys(definition, changes, row))
     doubled, overdrawn, inserted, updated, deleted = _tally(kept, f"{_ADDED} > 1", f"{_REMOVED} > 1", *_KINDS)
     if doubled:
         samples = kept.frame.where(F.col(_ADDED) > 1).select(*[f"k{i}" for i in range(len(keys))]).take(SAMPLES)
         raise key_violation(definition, [tuple(s) for s in samples])
     if overdrawn:
         raise InternalError(f"The changes of view {definition.view!r} delete two rows of one key. Nothing was written.")
-    new = kept.frame.where(F.col(_ADDED) > 0).selectExpr(*[f"{_ROW}.{quoted(n)} AS {quoted(n)}" for n in names])
+    whole = steps.select(f"{_ROW}.{quoted(n)} AS {quoted(n)}" for n in names)
+    new = steps.over(kept.frame, steps.where(f"{_ADDED} > 0"), whole)
     return _of_keys(definition, new, kept, (inserted, updated, deleted))
 
 
@@ -115,7 +116,7 @@ def compared(definition: Definition, rows: DataFrame, pinned: Pinned, reading: R
     None where a key has several rows on one side: the consolidated difference then decides.
     """
     fields, keys = schema(definition).fields, definition.key_names
-    held = {f.name: f"{HIDDEN_PREFIX}held_{i}" for i, f in enumerate(fields)}
+    held = {f.name: f"{_HELD}_{i}" for i, f in enumerate(fields)}
     new = rows.select(*[F.col(quoted(f.name)) for f in fields], F.lit(True).alias(_ADDED)).observe("new", F.count(_ADDED))
     old = with_positions(pinned.rows_among({})).select(*[F.col(quoted(n)).alias(h) for n, h in held.items()], FILE, POSITION)
     old, same_key, same_row = old.observe("old", F.count(POSITION)), F.lit(True), F.lit(True)
@@ -151,20 +152,21 @@ def keyed_apart(definition: Definition, changes: Changes, reading: Reading) -> E
     if changes.local:
         return None
     values = [(F.col(quoted(f.name)), f.dataType) for f in changes.frame.schema.fields if f.name != WEIGHT]
-    mixed = F.bit_xor(zset.hashed(values)).alias(_MIXED)  # 0 where two rows are the same; seldom else
-    kept = reading.frames.keep_rows(_by_keys(definition, changes.frame, mixed))
+    hashed = changes.frame.withColumn(_MIXED, zset.hashed(values))
+    mixed = f"bit_xor({_MIXED}) AS {_MIXED}"  # 0 where two rows are the same; seldom else
+    kept = reading.frames.keep_rows(_by_keys(definition, hashed, mixed))
     together, *counts = _tally(kept, f"{_ADDED} > 1 OR {_REMOVED} > 1 OR ({_ADDED} = 1 AND {_REMOVED} = 1 AND {_MIXED} = 0)", *_KINDS)
     if together:
         return None
-    new = changes.frame.where(F.col(WEIGHT) > 0).select(*[F.col(quoted(n)) for n in schema(definition).names])
+    new = steps.over(changes.frame, steps.where(f"{WEIGHT} > 0"), steps.select(map(quoted, schema(definition).names)))
     return _of_keys(definition, new, kept, (counts[0], counts[1], counts[2]))
 
 
-def _by_keys(definition: Definition, changes: DataFrame, also: Column) -> DataFrame:
+def _by_keys(definition: Definition, changes: DataFrame, also: str) -> DataFrame:
     """Each key of some changes (as k0, k1, ...), how many of its rows are inserted, how many are deleted, and another aggregate of them."""
-    weight, keys = F.col(WEIGHT), [F.col(quoted(k)).alias(f"k{i}") for i, k in enumerate(definition.key_names)]
-    inserted, deleted = (F.sum(F.greatest(w, F.lit(0))) for w in (weight, -weight))
-    return changes.groupBy(*keys).agg(inserted.alias(_ADDED), deleted.alias(_REMOVED), also)
+    keys = [f"{quoted(k)} AS k{i}" for i, k in enumerate(definition.key_names)]
+    counts = [f"sum(greatest({WEIGHT}, 0L)) AS {_ADDED}", f"sum(greatest(-{WEIGHT}, 0L)) AS {_REMOVED}"]
+    return steps.over(changes, steps.group(keys, [*counts, also]))
 
 
 def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tuple[int, int, int]) -> Edits:
@@ -172,45 +174,45 @@ def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tu
     assert definition.key is not None
     keys, (inserted, updated, deleted) = definition.key_names, counts
     # a key that follows from grouping need not be looked up where rows are only inserted
-    looked_up = by_key.frame if definition.key.declared else by_key.frame.where(F.col(_REMOVED) > 0)
+    looked_up = [] if definition.key.declared else [steps.where(f"{_REMOVED} > 0")]
     if not updated + deleted + (inserted if definition.key.declared else 0):
         return Edits(definition, new, None, {}, *counts)
-    named = [F.col(f"k{i}").alias(k) for i, k in enumerate(keys)]
-    touched = replace(by_key, frame=looked_up.select(*named, F.col(_REMOVED).alias(_WANTED)))
-    ranges = ranges_of(touched.frame.drop(_WANTED), touched.local)
+    named = [f"k{i} AS {quoted(k)}" for i, k in enumerate(keys)]
+    touched = replace(by_key, frame=steps.over(by_key.frame, *looked_up, steps.select([*named, f"{_REMOVED} AS {_WANTED}"])))
+    ranges = ranges_of(steps.over(touched.frame, steps.select(map(quoted, keys))), touched.local)
     return Edits(definition, new, touched, dict(zip(keys, ranges, strict=True)), *counts)
 
 
 def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
     """Edits of a multiset view from its consolidated changes; an update is a row less and a row more."""
     kept = reading.frames.keep_rows(changes)
-    weight = F.col(WEIGHT)
     inserted, deleted = _tally(kept, f"greatest({WEIGHT}, 0)", f"greatest(-{WEIGHT}, 0)")
-    new = repeated(definition, kept.frame.where(weight > 0))
+    new = repeated(definition, kept.frame, f"{WEIGHT} > 0")
     if not deleted:
         return Edits(definition, new, None, {}, inserted, 0, 0)
-    removed = kept.frame.where(weight < 0).withColumn(_WANTED, -weight).drop(WEIGHT)
+    columns = [quoted(c.name) for c in definition.table_columns]
+    removed = steps.over(kept.frame, steps.where(f"{WEIGHT} < 0"), steps.select([*columns, f"-{WEIGHT} AS {_WANTED}"]))
     touched = Changes(removed, kept.count, kept.local)
     simple = (T.IntegralType, T.DecimalType, T.DateType, T.TimestampType, T.StringType)
     names = [c.name for c in definition.columns if isinstance(c.data_type, simple)][:_PRUNING_COLUMNS]
-    ranges = ranges_of(removed.select(*[F.col(quoted(n)).alias(f"k{i}") for i, n in enumerate(names)]), touched.local)
+    pruning = steps.over(removed, steps.select(f"{quoted(n)} AS k{i}" for i, n in enumerate(names)))
+    ranges = ranges_of(pruning, touched.local)
     return Edits(definition, new, touched, dict(zip(names, ranges, strict=True)), inserted, 0, deleted)
 
 
 def _tally(rows: Changes, *amounts: str) -> list[int]:
     """The sum of each amount (a condition counts 1), as SQL, over the rows; no Spark job where they are on the driver."""
-    frame = rows.frame.selectExpr(*[f"CAST({amount} AS BIGINT) AS n{i}" for i, amount in enumerate(amounts)])
-    found = values_of(frame if rows.local else frame.groupBy().sum())
+    each = steps.select(f"CAST({amount} AS BIGINT) AS n{i}" for i, amount in enumerate(amounts))
+    total = [] if rows.local else [steps.group([], [f"sum(n{i}) AS n{i}" for i in range(len(amounts))])]
+    found = values_of(steps.over(rows.frame, each, *total))
     return [sum(row[i] or 0 for row in found) for i in range(len(amounts))]
 
 
-def repeated(definition: Definition, rows: DataFrame) -> DataFrame:
-    """The table's rows, each as often as its weight says (once without weights)."""
-    columns = [F.col(quoted(n)) for n in schema(definition).names]
-    if WEIGHT not in rows.columns:
-        return rows.select(*columns)
-    copies = F.explode(F.sequence(F.lit(1).cast("long"), F.col(WEIGHT))).alias(_NUMBER)
-    return rows.select(*columns, copies).select(*columns)
+def repeated(definition: Definition, rows: DataFrame, condition: str) -> DataFrame:
+    """The table's rows for which a condition is true, each as often as its weight says."""
+    columns = [quoted(n) for n in schema(definition).names]
+    copies = f"explode(sequence(1L, {WEIGHT})) AS {_NUMBER}"
+    return steps.over(rows, steps.where(condition), steps.select([*columns, copies]), steps.select(columns))
 
 
 def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> KeyViolationError:
@@ -241,26 +243,35 @@ def refuse_doubled_keys(definition: Definition, rows: DataFrame) -> None:
 
 def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     """For each touched key its row in the table: its key, how many are wanted, file and position."""
-    keys = edits.definition.key_names
-    names = {k: f"{HIDDEN_PREFIX}sought_{i}" for i, k in enumerate(keys)}  # beside the user's names
-    sought = touched.frame.select(*[F.col(quoted(k)).alias(n) for k, n in names.items()], _WANTED)
-    same = F.lit(True)
-    for key, name in names.items():
-        same = same & equality(edits.ranges.get(key))(F.col(quoted(key)), F.col(name))
-    held = table.select(*[F.col(quoted(k)) for k in keys], FILE, POSITION)
-    found = held.join(F.broadcast(sought) if touched.local else sought, on=same, how="inner")
-    return found.select(*[F.col(quoted(k)) for k in keys], _WANTED, FILE, POSITION)
+    keys = [quoted(k) for k in edits.definition.key_names]
+    names = [f"{_SOUGHT}_{i}" for i in range(len(keys))]  # beside the user's names
+    sought = steps.over(touched.frame, steps.select([*[f"{k} AS {n}" for k, n in zip(keys, names, strict=True)], _WANTED]))
+    held = steps.over(table, steps.select([*keys, FILE, POSITION]))
+    same = [_equal(edits.ranges.get(k), quoted(k), n) for k, n in zip(edits.definition.key_names, names, strict=True)]
+    found = steps.joined(held, sought, " AND ".join(same), touched.local)
+    return steps.over(found, steps.select([*keys, _WANTED, FILE, POSITION]))
 
 
 def _by_row(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     """For each touched row as many of the table's equal rows as are wanted: how many, file and position."""
     columns = edits.definition.table_columns
-    named = [(zset.canonical(F.col(quoted(c.name)), c.data_type), c.name, f"sought_{i}", f"held_{i}") for i, c in enumerate(columns)]
-    sought = touched.frame.select(_WANTED, *[encoded.alias(s) for encoded, _, s, _ in named])
-    held = table.select(FILE, POSITION, *[encoded.alias(h) for encoded, _, _, h in named])
-    same = F.lit(True)
-    for _, name, s, h in named:
-        same = same & equality(edits.ranges.get(name))(F.col(s), F.col(h))
-    found = held.join(F.broadcast(sought) if touched.local else sought, on=same, how="inner")
-    order = Window.partitionBy(*[s for _, _, s, _ in named]).orderBy(FILE, POSITION)
-    return found.withColumn(_NUMBER, F.row_number().over(order)).where(F.col(_NUMBER) <= F.col(_WANTED)).select(_WANTED, FILE, POSITION)
+    sought, held = _encoded(touched.frame, columns, _SOUGHT, _WANTED), _encoded(table, columns, _HELD, FILE, POSITION)
+    names = [f"{_SOUGHT}_{i}" for i in range(len(columns))]
+    same = [_equal(edits.ranges.get(c.name), n, f"{_HELD}_{i}") for i, (c, n) in enumerate(zip(columns, names, strict=True))]
+    found = steps.joined(held, sought, " AND ".join(same), touched.local)
+    number = f"row_number() OVER (PARTITION BY {', '.join(names)} ORDER BY {FILE}, {POSITION}) AS {_NUMBER}"
+    wanted = [_WANTED, FILE, POSITION]
+    return steps.over(found, steps.select([*wanted, number]), steps.where(f"{_NUMBER} <= {_WANTED}"), steps.select(wanted))
+
+
+def _encoded(rows: DataFrame, columns: Sequence[OutputColumn], prefix: str, *others: str) -> DataFrame:
+    """What tells rows apart bit by bit, as prefix_0, prefix_1, ..., beside some other columns."""
+    names = {f"{prefix}_{i}": c for i, c in enumerate(columns)}
+    encoded = {n: zset.canonical(F.col(quoted(c.name)), c.data_type) for n, c in names.items() if not zset.is_bitwise(c.data_type)}
+    rows = rows.withColumns(encoded) if encoded else rows
+    return steps.over(rows, steps.select([*others, *[n if n in encoded else f"{quoted(c.name)} AS {n}" for n, c in names.items()]]))
+
+
+def _equal(ranges: Ranges | None, one: str, other: str) -> str:
+    """The comparison with keys of these ranges, as SQL."""
+    return f"{one} {'<=>' if null_safe(ranges) else '='} {other}"

@@ -26,8 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from lake.catalyst.guards import LARGEST
 from lake.catalyst.nodes import Expression, Measure, Node, column_name
@@ -35,7 +34,7 @@ from lake.relations.base import Relation
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.relations.stored import Stored
-from lake.spark import zset
+from lake.spark import steps, zset
 
 _SIGN, _STALE = "sign", "stale"
 
@@ -57,7 +56,10 @@ class AddedAggregate(Stored):
 
     def renewed(self, stored_rows: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """stored + the aggregate of the inserted rows - the aggregate of the deleted rows."""
-        parts = [stored_rows.withColumn(_SIGN, F.lit(0)), *_signed(self, delta, reading)]
+        parts = [_signed(self, stored_rows, 0)]
+        for sign in (1, -1):
+            rows = zset.weighted(delta.frame, sign).where(f"{zset.WEIGHT} > 0")
+            parts.append(_signed(self, self.run(reading, [zset.to_rows(rows, "an aggregate's changes")]), sign))
         overflow = reading.catalyst.spark.conf.get("spark.sql.ansi.enabled") != "true"
         may_overflow = [m for m in self.measures if overflow and m.kind == "sum" and m.data_type.startswith("DECIMAL")]
         added = reading.frames.keep_rows(_added(self, parts, may_overflow))
@@ -66,79 +68,77 @@ class AddedAggregate(Stored):
         return _with_recomputed(self, added, reading)
 
 
-def _signed(aggregate: AddedAggregate, delta: Changes, reading: Reading) -> list[DataFrame]:
-    """The aggregate of the inserted rows (sign 1), and of the deleted rows (sign -1)."""
-    found = []
-    for sign in (1, -1):
-        rows = zset.weighted(delta.frame, sign).where(F.col(zset.WEIGHT) > 0)
-        found.append(aggregate.run(reading, [zset.to_rows(rows, "an aggregate's changes")]).withColumn(_SIGN, F.lit(sign)))
-    return found
+def _signed(aggregate: AddedAggregate, rows: DataFrame, sign: int) -> DataFrame:
+    """The aggregate of the stored rows (sign 0), of the inserted rows (1), or of the deleted rows (-1)."""
+    return steps.over(rows, steps.select([*[a.column for a in aggregate.output], f"{sign} AS {_SIGN}"]))
 
 
 def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame], may_overflow: Sequence[Measure]) -> DataFrame:
     """stored + inserted - deleted for each group; `stale` where a minimum or maximum may be deleted, or a sum overflowed."""
-    frame = parts[0]
-    for part in parts[1:]:
-        frame = frame.unionByName(part)
     measured = {m.id for m in aggregate.measures}
     groups = [a.column for a in aggregate.output if a.id not in measured]
-    columns = [c for m in aggregate.measures for c in _summed(m)]
+    totals = [f"{_summed(m)} AS {m.column}" for m in aggregate.measures if m.kind != "average"]  # an average is made of its parts
     stale = [_extreme_deleted(m) for m in aggregate.measures if m.kind in ("min", "max")]
-    stale += [F.max(_lost(m, F.col(m.column))) for m in may_overflow]
-    grouped = frame.groupBy(*groups).agg(*columns, F.greatest(F.lit(False), F.lit(False), *stale).alias(_STALE))
-    remaining = grouped if not groups else grouped.where(F.col(_rows_of(aggregate).column) > 0)
-    inexact = [F.col(column_name(m.parts[1])) > LARGEST for m in aggregate.measures if m.parts is not None]
-    lost = reduce(Column.__or__, [*[_lost(m, _finished(m)) for m in may_overflow], *inexact], F.col(_STALE))
-    return remaining.select(*groups, *[_finished(m) for m in aggregate.measures], lost.alias(_STALE))
+    stale += [f"max({_lost(m, m.column)})" for m in may_overflow]
+    flag = f"greatest({', '.join(['false', 'false', *stale])}) AS {_STALE}"
+    inexact = [f"{column_name(m.parts[1])} > {LARGEST}" for m in aggregate.measures if m.parts is not None]
+    lost = " OR ".join([_STALE, *[_lost(m, _finished(m)) for m in may_overflow], *inexact])
+    finished = [f"{_finished(m)} AS {m.column}" for m in aggregate.measures]
+    return steps.over(
+        reduce(lambda a, b: a.unionByName(b), parts),
+        steps.group(groups, [*totals, flag]),
+        *([steps.where(f"{_rows_of(aggregate).column} > 0")] if groups else []),
+        steps.select([*groups, *finished, f"{lost} AS {_STALE}"]),
+    )
 
 
 def _rows_of(aggregate: AddedAggregate) -> Measure:
     return next(m for m in aggregate.measures if m.kind == "rows")
 
 
-def _summed(measure: Measure) -> list[Column]:
-    value, sign = F.col(measure.column), F.col(_SIGN)
+def _summed(measure: Measure) -> str:
+    """A measure of the stored, inserted and deleted rows together, as SQL."""
+    value = measure.column
     match measure.kind:
         case "min" | "max":
-            function = F.min if measure.kind == "min" else F.max
-            return [function(F.when(sign >= 0, value)).alias(measure.column)]
-        case "average":
-            return []  # of its parts
+            return f"{measure.kind}(IF({_SIGN} >= 0, {value}, NULL))"
         case "sum":
-            wide = F.coalesce(value, F.lit(0)).cast(f"decimal(38,{measure.scale})")
-            return [F.sum(F.when(sign < 0, -wide).otherwise(wide)).alias(measure.column)]
+            wide = f"CAST(coalesce({value}, 0) AS DECIMAL(38, {measure.scale}))"
+            return f"sum(IF({_SIGN} < 0, -{wide}, {wide}))"
         case _:
-            return [F.sum(F.when(sign < 0, -value).otherwise(value)).alias(measure.column)]
+            return f"sum(IF({_SIGN} < 0, -{value}, {value}))"
 
 
-def _extreme_deleted(measure: Measure) -> Column:
-    """Whether a deleted row was (or equals) the stored or inserted minimum or maximum."""
-    value, sign = F.col(measure.column), F.col(_SIGN)
-    function = F.min if measure.kind == "min" else F.max
-    stored, deleted = function(F.when(sign >= 0, value)), function(F.when(sign < 0, value))
-    return F.coalesce(deleted <= stored if measure.kind == "min" else deleted >= stored, deleted.isNotNull())
+def _extreme_deleted(measure: Measure) -> str:
+    """Whether a deleted row was (or equals) the stored or inserted minimum or maximum, as SQL."""
+    stored, deleted = (f"{measure.kind}(IF({_SIGN} {sign}, {measure.column}, NULL))" for sign in (">= 0", "< 0"))
+    return f"coalesce({deleted} {'<=' if measure.kind == 'min' else '>='} {stored}, {deleted} IS NOT NULL)"
 
 
-def _lost(measure: Measure, value: Column) -> Column:
-    """Whether a sum of some values is NULL."""
-    return (F.col(column_name(measure.count)) > 0) & value.isNull()  # type: ignore[arg-type]
+def _lost(measure: Measure, value: str) -> str:
+    """Whether a sum of some values is NULL, as SQL."""
+    return f"({_count_of(measure)} > 0 AND {value} IS NULL)"
 
 
-def _finished(measure: Measure) -> Column:
-    if measure.kind not in ("sum", "average"):
-        return F.col(measure.column)
-    count = F.col(column_name(measure.count))  # type: ignore[arg-type]
-    present = count > 0
+def _finished(measure: Measure) -> str:
+    """A measure from its totals, as SQL."""
     if measure.parts is not None:
-        total = F.col(column_name(measure.parts[0])).cast("double")
-        return F.when(present, total / count.cast("double")).alias(measure.column)
-    return F.when(present, F.col(measure.column)).cast(measure.data_type).alias(measure.column)
+        return f"IF({_count_of(measure)} > 0, CAST({column_name(measure.parts[0])} AS DOUBLE) / CAST({_count_of(measure)} AS DOUBLE), NULL)"
+    if measure.kind != "sum":
+        return measure.column
+    return f"CAST(IF({_count_of(measure)} > 0, {measure.column}, NULL) AS {measure.data_type})"
+
+
+def _count_of(measure: Measure) -> str:
+    """The column with the number of a measure's values."""
+    assert measure.count is not None
+    return column_name(measure.count)
 
 
 def _with_recomputed(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFrame:
     """The added rows, with the stale groups looked up."""
     stale = reading.frames.keep(added.frame.where(_STALE).drop(_STALE))
-    fresh = added.frame.where(~F.col(_STALE)).drop(_STALE)
+    fresh = added.frame.where(f"NOT {_STALE}").drop(_STALE)
     if stale is None:
         return fresh
     child = aggregate.children[0]

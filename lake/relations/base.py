@@ -29,14 +29,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Attribute, Node
 from lake.relations.frames import Changes
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
 from lake.spark import zset
-from lake.spark.key_ranges import equality
+from lake.spark.key_ranges import null_safe
 
 
 class Relation(ABC):
@@ -120,10 +119,5 @@ class Relation(ABC):
 
     def restricted(self, rows: DataFrame, keys: Keys, reading: Reading) -> DataFrame:
         """The rows whose key expressions are among the keys: a null-safe left semi join."""
-        named = {f"_{c}": e for c, e in zip(keys.columns, keys.on, strict=True)}
-        left = reading.catalyst.project(rows, named, keep=True)
-        right = F.broadcast(keys.frame) if keys.local else keys.frame
-        match = F.lit(True)
-        for column, ranges in zip(keys.columns, keys.ranges, strict=True):
-            match = match & equality(ranges)(left[f"_{column}"], right[column])
-        return left.join(right, on=match, how="left_semi").select(*rows.columns)
+        safe = [null_safe(ranges) for ranges in keys.ranges]
+        return reading.catalyst.among(rows, keys.on, keys.frame, safe, keys.local)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression, column_name
+from lake.spark import steps
 from lake.spark.key_ranges import Ranges
 
 
@@ -54,7 +55,9 @@ class Keys:
 
     def pick(self, picked: Mapping[int, Expression]) -> Keys:
         """The keys of some of the expressions, given as position → the same expression over another relation."""
-        frame = self.frame.select(*[F.col(f"k{i}").alias(f"k{n}") for n, i in enumerate(picked)])
+        frame = self.frame
+        if list(picked) != list(range(len(self.on))):
+            frame = steps.over(frame, steps.select(f"k{i} AS k{n}" for n, i in enumerate(picked)))
         return replace(self, on=tuple(picked.values()), frame=frame, ranges=tuple(self.ranges[i] for i in picked))
 
     def narrowed(self, rows: DataFrame) -> DataFrame:

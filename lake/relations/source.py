@@ -12,7 +12,7 @@ from lake.relations.base import Relation
 from lake.relations.frames import Changes
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
-from lake.spark import zset
+from lake.spark import steps, zset
 from lake.spark.key_ranges import Ranges
 
 
@@ -63,7 +63,7 @@ class Source(Relation):
 
     def snapshot(self, reading: Reading) -> DataFrame:
         small = self._small(reading)
-        return _named(reading.tables.rows(self.name), self.output) if small is None else small.select(*self._own)
+        return _named(reading.tables.rows(self.name), self.output) if small is None else self._own(small)
 
     def own_changes(self, reading: Reading) -> Changes | None:
         found = reading.tables.changes(self.name, self.columns)
@@ -72,7 +72,7 @@ class Source(Relation):
         changes = reading.catalyst.with_names(found.frame, [*[a.column for a in self._read], zset.WEIGHT])
         if self._read == self._output:
             return Changes(changes, found.count, found.local)
-        return reading.frames.keep(zset.consolidate(changes.select(*self._own, zset.WEIGHT)))
+        return reading.frames.keep(zset.consolidate(self._own(changes, zset.WEIGHT)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is read in full, once.
@@ -86,10 +86,10 @@ class Source(Relation):
         if reading.cache is not None:
             cached = reading.cache.lookup(self, keys, reading, exactly)
             if cached is not None:
-                return cached.select(*self._own)
+                return self._own(cached)
         among = self._among(keys)
         if not self.shared or len(among) != 1 or len(keys.on) != 1 or self._small(reading) is not None:
-            near = self._near(keys, reading).select(*self._own)
+            near = self._own(self._near(keys, reading))
             return self.restricted(near, keys, reading) if exact else near
         (column, ranges), *_ = among.items()
         table = (self.name, *self.columns, column, ranges.data_type)
@@ -97,7 +97,7 @@ class Source(Relation):
         found = reading.tables.looked_up(
             table, keys, lambda: exactly(keys), lambda rows: self.restricted(reading.catalyst.with_names(rows, names), keys, reading)
         )
-        return reading.catalyst.with_names(found, names).select(*self._own)
+        return self._own(reading.catalyst.with_names(found, names))
 
     def _near(self, keys: Keys, reading: Reading) -> DataFrame:
         """The rows of those files that may hold some keys, in the columns that are read."""
@@ -113,14 +113,16 @@ class Source(Relation):
         found = reading.small_table(self, lambda: _named(reading.sources.rows(self.name, {}), self._read), size)
         return None if found is None else found.frame
 
-    @property
-    def _own(self) -> list[str]:
-        return [a.column for a in self.output]
+    def _own(self, rows: DataFrame, *more: str) -> DataFrame:
+        """Of rows in the columns that are read, those of this relation."""
+        if self._read == self._output:
+            return rows
+        return steps.over(rows, steps.select([*[a.column for a in self.output], *more]))
 
 
 def _named(table: DataFrame, columns: Sequence[Attribute]) -> DataFrame:
     """A table's columns under the names that their attributes have in frames."""
-    return table.selectExpr(*[f"{quoted(a.name)} AS {a.column}" for a in columns])
+    return steps.over(table, steps.select(f"{quoted(a.name)} AS {a.column}" for a in columns))
 
 
 class Constant(Relation):
@@ -145,4 +147,4 @@ class Constant(Relation):
 def renamed(frame: DataFrame, own: Sequence[Attribute], other: Sequence[Attribute]) -> DataFrame:
     """The frame with the columns of `own` under the names of `other`, by position; the weight stays."""
     weight = [zset.WEIGHT] if zset.is_weighted(frame) else []
-    return frame.selectExpr(*[f"{a.column} AS {b.column}" for a, b in zip(own, other, strict=True)], *weight)
+    return steps.over(frame, steps.select([*[f"{a.column} AS {b.column}" for a, b in zip(own, other, strict=True)], *weight]))

@@ -12,7 +12,6 @@ from abc import abstractmethod
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import column_name
 from lake.relations.base import Relation
@@ -20,7 +19,7 @@ from lake.relations.frames import Changes
 from lake.relations.keyed import Keyed
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
-from lake.spark import zset
+from lake.spark import steps, zset
 
 
 class Stored(Keyed):
@@ -58,9 +57,9 @@ def changes(root: Relation, carried: Mapping[int, int], stored: DataFrame, readi
         groups = {i: e.attribute for i, e in enumerate(operator.keys[0])}
         keys = keys.pick({i: reading.catalyst.expression_of(outputs[carried[g]]) for i, g in groups.items() if g is not None})
         stored = root.restricted(keys.narrowed(stored), keys, reading)
-    own = stored.select(*[F.col(column_name(carried[a.id])).alias(a.column) for a in operator.output])
+    own = steps.over(stored, steps.select(f"{column_name(carried[a.id])} AS {a.column}" for a in operator.output))
     new = _projected(root, operator, operator.renewed(own, delta, reading), reading)
-    return zset.subtract(new.select(*stored.columns), stored)
+    return zset.subtract(new, stored)
 
 
 def _projected(relation: Relation, operator: Stored, rows: DataFrame, reading: Reading) -> DataFrame:

@@ -95,11 +95,9 @@ _DECODERS: dict[type[T.DataType], Callable[[Any], Any]] = {
 }
 
 
-def equality(ranges: Ranges | None) -> Callable[[Column, Column], Column]:
-    """The comparison with keys of these ranges: null-safe equality, or plain equality, which is cheaper, if no key is NULL."""
-    if ranges is None or ranges.null:
-        return lambda a, b: a.eqNullSafe(b)
-    return lambda a, b: a == b
+def null_safe(ranges: Ranges | None) -> bool:
+    """Whether keys of these ranges are compared by null-safe equality: plain equality is cheaper, and enough where no key is NULL."""
+    return ranges is None or ranges.null
 
 
 def _shape(number: int) -> int:

@@ -11,18 +11,22 @@ Law: for frames a, b and a number n, consolidate(a + b) holds each distinct row 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+import re
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lake.core.sql import quoted
+from lake.spark import steps
 from lake.spark.jvm.invoked import variant_bytes
 
 WEIGHT = "w"
 
 _DEFAULT_COLLATION = "UTF8_BINARY"
+_NO_TEXT = r"[^\w .,:/()-]"
+"""Characters that a text in SQL may end with, or that Spark may replace by the value of a setting."""
 _SAMPLE = 20_000
 """Rows that `repeats` looks at."""
 
@@ -39,9 +43,7 @@ def value_columns(frame: DataFrame) -> list[str]:
 
 def weighted(frame: DataFrame, weight: int = 1) -> DataFrame:
     """The rows with a weight column: the rows' own weights times `weight` (+1 or -1)."""
-    if is_weighted(frame) and weight == 1:
-        return frame
-    return frame.withColumn(WEIGHT, -F.col(WEIGHT) if is_weighted(frame) else F.lit(weight).cast("long"))
+    return steps.added([frame], "+" if weight == 1 else "-")
 
 
 def negate(frame: DataFrame) -> DataFrame:
@@ -51,26 +53,28 @@ def negate(frame: DataFrame) -> DataFrame:
 
 def add(frames: Iterable[DataFrame]) -> DataFrame:
     """The sum of weighted frames of the same columns (any order), not consolidated."""
-    return reduce(lambda a, b: a.unionByName(b), (weighted(f) for f in frames))
+    some = list(frames)
+    return steps.added(some, "+" * len(some))
 
 
 def subtract(a: DataFrame, b: DataFrame) -> DataFrame:
     """a - b as weighted rows, not consolidated."""
-    return add([a, negate(b)])
+    return steps.added([a, b], "+-")
 
 
 def consolidate(frame: DataFrame) -> DataFrame:
     """Equal rows added up, zeros dropped: the frame's columns, each distinct row once."""
-    return _grouped(weighted(frame), [WEIGHT]).where(F.col(WEIGHT) != 0)
-
-
-def _grouped(frame: DataFrame, summed: Sequence[str]) -> DataFrame:
-    """Each distinct row of the other columns once, with some columns' sums."""
-    fields = [f for f in frame.schema.fields if f.name not in summed]
-    keys = [f.name if is_bitwise(f.dataType) else canonical(F.col(f.name), f.dataType).alias(f"_{f.name}") for f in fields]
-    carried = [F.first(f.name).alias(f.name) for f in fields if not is_bitwise(f.dataType)]
-    grouped = frame.groupBy(*keys).agg(*[F.sum(s).alias(s) for s in summed], *carried)
-    return grouped.select(*[f.name for f in fields], *summed) if carried else grouped
+    total = f"sum({WEIGHT if is_weighted(frame) else 1}) AS {WEIGHT}"
+    fields = [f for f in frame.schema.fields if f.name != WEIGHT]
+    others = [f for f in fields if not is_bitwise(f.dataType)]
+    if not others:
+        return steps.over(frame, steps.group([quoted(f.name) for f in fields], [total]), steps.where(f"{WEIGHT} <> 0"))
+    # grouped by encodings of the others, which are carried beside
+    encoded = frame.withColumns({f"_{f.name}": canonical(F.col(quoted(f.name)), f.dataType) for f in others})
+    keys = [quoted(f"_{f.name}" if f in others else f.name) for f in fields]
+    carried = [f"first({quoted(f.name)}) AS {quoted(f.name)}" for f in others]
+    columns = steps.select([*[quoted(f.name) for f in fields], WEIGHT])
+    return steps.over(encoded, steps.group(keys, [total, *carried]), columns, steps.where(f"{WEIGHT} <> 0"))
 
 
 def hashed(values: Iterable[tuple[Column, T.DataType]]) -> Column:
@@ -100,10 +104,10 @@ def to_rows(frame: DataFrame, what: str) -> DataFrame:
     Raises (inside Spark, as a failed job) where a weight is negative: the old side of a refresh held less than was deleted
     from it, which no history can cause; never filtered out (trap 9).
     """
-    copies = F.when(F.col(WEIGHT) > 0, F.sequence(F.lit(1).cast("long"), F.col(WEIGHT))).otherwise(
-        F.raise_error(F.lit(f"LAKEJOIN_INTERNAL: negative weight among the rows of {what}")).cast("array<bigint>")
-    )
-    return frame.select(*value_columns(frame), F.explode(copies).alias("_copy")).drop("_copy")
+    negative = f"LAKEJOIN_INTERNAL: negative weight among the rows of {re.sub(_NO_TEXT, '_', what)}"
+    copies = f"IF({WEIGHT} > 0, sequence(1L, {WEIGHT}), CAST(raise_error('{negative}') AS ARRAY<BIGINT>))"
+    columns = [quoted(name) for name in value_columns(frame)]
+    return steps.over(frame, steps.select([*columns, f"explode({copies}) AS _copy"]), steps.select(columns))
 
 
 def is_bitwise(data_type: T.DataType) -> bool:

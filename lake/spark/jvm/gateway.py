@@ -6,7 +6,7 @@ import json
 import pickle
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +52,21 @@ class Jvm:
     def own_plans(self) -> Java:
         """Builds plans, and reads local rows."""
         return self.own("Plans")
+
+    @cached_property
+    def own_steps(self) -> Java:
+        """Operators on frames, several in one call."""
+        return self.own("Steps")
+
+    @cached_property
+    def own_active(self) -> Java:
+        """The thread's active session."""
+        return self.own("ActiveSession")
+
+    @cached_property
+    def own_versions(self) -> Java:
+        """What Delta knows of a table and its versions."""
+        return self.own("Versions")
 
     @cached_property
     def own_files(self) -> Java:
@@ -135,13 +150,11 @@ def jvm_of(spark: SparkSession) -> Any:
 @contextmanager
 def active(jvm: Any, session: Java) -> Iterator[None]:
     """Within it, a session is the thread's active one, whose settings Spark and Delta use."""
-    sessions = jvm.org.apache.spark.sql.classic.SparkSession
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session)
+    before = jvm.own_active.swap(session)
     try:
         yield
     finally:
-        sessions.setActiveSession(before.get()) if before.isDefined() else sessions.clearActiveSession()
+        jvm.own_active.swap(before)
 
 
 def kind_of(java: Java) -> str:
@@ -179,13 +192,16 @@ class Scala:
 
     def seq(self, items: Iterable[Any]) -> Java:
         """A Python list as a Scala immutable sequence."""
-        some = list(items)
-        array = self._list_of(*some[:_MOST_AT_ONCE])
-        if len(some) > _MOST_AT_ONCE:
+        return self._to_seq(self.listed(list(items)))
+
+    def listed(self, items: Sequence[Any]) -> Java:
+        """A Python list as a Java list."""
+        array = self._list_of(*items[:_MOST_AT_ONCE])
+        if len(items) > _MOST_AT_ONCE:
             array = self._array_list(array)
-            for start in range(_MOST_AT_ONCE, len(some), _MOST_AT_ONCE):
-                array.addAll(self._list_of(*some[start : start + _MOST_AT_ONCE]))
-        return self._to_seq(array)
+            for start in range(_MOST_AT_ONCE, len(items), _MOST_AT_ONCE):
+                array.addAll(self._list_of(*items[start : start + _MOST_AT_ONCE]))
+        return array
 
     def immutable(self, java_list: Java) -> Java:
         """A Java list as a Scala immutable sequence."""

@@ -92,6 +92,23 @@ public final class Plans {
     return new Project(Sequences.seq(named), plan);
   }
 
+  /**
+   * A plan run over frames, one a child, inside the plans `outers` (the innermost first; null for none). Null where one of the RDDs
+   * `placeholders` (their ids between blanks) is left among its leaves.
+   */
+  public Dataset ran(SparkSession session, LogicalPlan plan, List frames, Map marks, List outers, String placeholders) {
+    List children = new ArrayList();
+    for (Object frame : frames) children.add(bound((Dataset) frame, marks));
+    LogicalPlan top = over(plan, children);
+    if (outers != null) {
+      for (Object outer : outers) top = (LogicalPlan) ((LogicalPlan) outer).withNewChildren(Sequences.seq(Arrays.asList(new Object[] {top})));
+    }
+    for (Object leaf : Sequences.list(top.collectLeaves())) {
+      if (leaf instanceof LogicalRDD && placeholders.contains(" " + ((LogicalRDD) leaf).rdd().id() + " ")) return null;
+    }
+    return named(session, top, children);
+  }
+
   /** Remember how Spark marks a column as a session window (by a long: Python would make it an int). */
   public void mark(Map marks, NamedExpression column) {
     marks.put(column.exprId().id(), column.metadata());

@@ -1,0 +1,68 @@
+package lakejoin;
+
+import java.io.IOException;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.OptimisticTransaction;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.VersionChecksum;
+import org.apache.spark.sql.delta.util.JsonUtils$;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.metric.SQLMetrics$;
+import scala.Tuple2;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Map$;
+
+/** What Delta knows of a table and its versions, in one call each (lake/delta/log.py, pinned.py, snapshot_cache.py, transaction.py). */
+public final class Versions {
+  /** Whether a table exists now. Delta's cache still has a table that was deleted after this process read it. */
+  public boolean exists(DeltaLog log) throws IOException {
+    Path place = log.logPath();
+    return log.tableExists() && place.getFileSystem(log.newDeltaHadoopConf()).exists(place);
+  }
+
+  /** The id of a version's table, and its number: "id number". */
+  public String identity(Snapshot snapshot) {
+    return snapshot.metadata().id() + " " + snapshot.version();
+  }
+
+  /** The table's columns at a version, as JSON. */
+  public String schema(Snapshot snapshot) {
+    return snapshot.schema().json();
+  }
+
+  /** The table's properties at a version, as JSON. */
+  public String properties(Snapshot snapshot) {
+    return JsonUtils$.MODULE$.toJson(snapshot.metadata().configuration(), null);
+  }
+
+  /** The checksum that a version's writer stored beside the commit; null if there is none. */
+  public VersionChecksum checksum(Snapshot snapshot) {
+    return snapshot.checksumOpt().isDefined() ? (VersionChecksum) snapshot.checksumOpt().get() : null;
+  }
+
+  /** How many files a version has by its checksum, negative (-1 less that number) where it does not list them; -1 without a checksum. */
+  public long files(Snapshot snapshot) {
+    VersionChecksum found = checksum(snapshot);
+    if (found == null) return -1L;
+    return found.allFiles().isDefined() ? found.numFiles() : -1L - found.numFiles();
+  }
+
+  /** Whether later commits are found by their file names: no commit coordinator has them. */
+  public boolean byName(Snapshot snapshot) {
+    return !snapshot.tableCommitCoordinatorClientOpt().isDefined() && !snapshot.isCatalogOwned();
+  }
+
+  /** Give a transaction its metrics for the history, "name=number name=number". */
+  public void count(SparkSession session, OptimisticTransaction transaction, String numbers) {
+    Map metrics = Map$.MODULE$.empty();
+    for (String each : numbers.isEmpty() ? new String[0] : numbers.split(" ")) {
+      String[] pair = each.split("=");
+      SQLMetric metric = SQLMetrics$.MODULE$.createMetric(session.sparkContext(), pair[0]);
+      metric.set(Long.parseLong(pair[1]));
+      metrics = (Map) metrics.$plus(new Tuple2(pair[0], metric));
+    }
+    transaction.registerSQLMetrics(session, metrics);
+  }
+}
