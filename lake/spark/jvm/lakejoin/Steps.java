@@ -94,7 +94,9 @@ public final class Steps {
     List made = new ArrayList();
     for (Object each : Sequences.list(order)) {
       String name = ((Attribute) each).name();
-      if (!name.equals(WEIGHT)) made.add(Plans.alias((Expression) columns.remove(name), name));
+      if (name.equals(WEIGHT)) continue;
+      if (!columns.containsKey(name)) throw new IllegalArgumentException("no column " + name);
+      made.add(Plans.alias((Expression) columns.remove(name), name));
     }
     if (!columns.isEmpty()) throw new IllegalArgumentException("other columns: " + columns.keySet());
     made.add(Plans.alias(weight, WEIGHT));
