@@ -31,9 +31,10 @@ def s3(spark: SparkSession) -> Iterator[Any]:
     jvm, conf = jvm_of(spark), spark._jsc.hadoopConfiguration()
     before = conf.get("fs.s3a.impl")
     conf.set("fs.s3a.impl", class_path.put(jvm, class_path.loader(jvm), FAKE))
-    yield jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create("s3a://bucket/"), conf)
+    files = jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create("s3a://bucket/"), conf)
+    yield files
     conf.set("fs.s3a.impl", before)
-    jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+    files.close()  # and no other one: later tests of the local file system need the one that is open
 
 
 @pytest.fixture
