@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from lake.core.sql import quoted
 from lake.spark import steps, zset
 
-NAME = "a.b `c` 'd'"
+NAME = "a.b `c` 'd' ${e}"
 
 
 @pytest.fixture

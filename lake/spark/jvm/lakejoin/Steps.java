@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
-import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
@@ -44,7 +44,7 @@ public final class Steps {
     SparkSession.setActiveSession(session);
     try {
       LogicalPlan plan = frame.queryExecution().analyzed();
-      for (Object step : (List) new Unpickler().loads(steps)) plan = over(session.sessionState().sqlParser(), (List) step, plan);
+      for (Object step : (List) new Unpickler().loads(steps)) plan = over((List) step, plan);
       return Dataset.ofRows(session, plan);
     } finally {
       if (before.isDefined()) SparkSession.setActiveSession((SparkSession) before.get());
@@ -52,21 +52,26 @@ public final class Steps {
     }
   }
 
-  private static LogicalPlan over(ParserInterface parser, List step, LogicalPlan plan) throws Exception {
+  private static LogicalPlan over(List step, LogicalPlan plan) throws Exception {
     String kind = (String) step.get(0);
-    if (kind.equals("where")) return new Filter(parser.parseExpression((String) step.get(1)), plan);
-    List named = named(parser, (List) step.get(1));
+    if (kind.equals("where")) return new Filter(parsed((String) step.get(1)), plan);
+    List named = named((List) step.get(1));
     if (kind.equals("select")) return new Project(Sequences.seq(named), plan);
     List keys = new ArrayList();
     for (Object each : named) keys.add(each instanceof Alias ? ((Alias) each).child() : each);
-    named.addAll(named(parser, (List) step.get(2)));
+    named.addAll(named((List) step.get(2)));
     return new Aggregate(Sequences.seq(keys), Sequences.seq(named), plan, Option.empty());
   }
 
-  private static List named(ParserInterface parser, List texts) throws Exception {
+  /** An expression. The session's parser would replace ${...} in the names of columns, as in the texts of users. */
+  private static Expression parsed(String text) throws Exception {
+    return CatalystSqlParser$.MODULE$.parseExpression(text);
+  }
+
+  private static List named(List texts) throws Exception {
     List found = new ArrayList();
     for (Object text : texts) {
-      Expression each = parser.parseExpression((String) text);
+      Expression each = parsed((String) text);
       found.add(each instanceof NamedExpression ? each : new UnresolvedAlias(each, Option.empty()));
     }
     return found;
@@ -126,7 +131,7 @@ public final class Steps {
   /** The inner join of two frames, by a condition as SQL. `few`: the right rows are broadcast. */
   public Dataset joined(SparkSession session, Dataset left, Dataset right, String condition, boolean few) throws Exception {
     LogicalPlan one = left.queryExecution().analyzed(), other = right.queryExecution().analyzed();
-    Option on = Option.apply(session.sessionState().sqlParser().parseExpression(condition));
+    Option on = Option.apply(parsed(condition));
     return Dataset.ofRows(session, new Join(one, few ? broadcast(other) : other, Inner$.MODULE$, on, JoinHint.NONE()));
   }
 
