@@ -133,7 +133,7 @@ class NewestSnapshot:
         if followed is not None:
             return _cache.put(place, before, followed)
         found = self._tried(self._in_memory) or self.log.update(False, self.scala.none, self.scala.none)
-        noted = self._notes_files(found) or self._files(found) > MOST_FILES
+        noted = self.jvm.own_versions.notesFiles(found) or self.jvm.own_versions.files(found) > MOST_FILES
         if before is not None and before.found.equals(found):
             return before.used
         derived = None if noted else self._tried(lambda: self._since(before, found))
@@ -153,23 +153,10 @@ class NewestSnapshot:
     def _in_memory(self) -> Java | None:
         """The snapshot that Delta has in memory, if it is the newest: Delta itself would list the log to find out."""
         snapshot = self.log.unsafeVolatileSnapshot()
-        if not self._by_name(snapshot):
+        if not self.jvm.own_versions.byName(snapshot):
             return None
         segment = snapshot.logSegment()
         return snapshot if segment.equals(self.jvm.own_commits.following(self.log, segment)) else None
-
-    def _notes_files(self, snapshot: Java) -> bool:
-        """Whether a version's checksum lists its files."""
-        return int(self.jvm.own_versions.files(snapshot)) >= 0
-
-    def _by_name(self, snapshot: Java) -> bool:
-        """Whether later commits are found by their file names, and the list of files is known."""
-        return self._notes_files(snapshot) and bool(self.jvm.own_versions.byName(snapshot))
-
-    def _files(self, snapshot: Java) -> int:
-        """How many files a version has, by its checksum; 0 where it has none."""
-        found = int(self.jvm.own_versions.files(snapshot))
-        return found if found >= 0 else -1 - found
 
     @staticmethod
     def _tried(derive: Callable[[], _Found]) -> _Found | None:
@@ -180,7 +167,7 @@ class NewestSnapshot:
 
     def _followed(self, before: _Known | None) -> _Known | None:
         """The newest version, derived from one with a list of files. Delta itself would read protocol and metadata of each in a job."""
-        if before is None or not self._by_name(before.used):
+        if before is None or not self.jvm.own_versions.byName(before.used):
             return None
         none = self.scala.none
         segment = self.jvm.own_commits.following(self.log, before.used.logSegment())
@@ -206,7 +193,7 @@ class NewestSnapshot:
 
     def _since(self, before: _Known | None, found: Java) -> _Known:
         version = int(found.version())
-        computed = before is not None and (self._notes_files(before.used) or before.used.stateReconstructionTriggered())
+        computed = before is not None and (self.jvm.own_versions.notesFiles(before.used) or before.used.stateReconstructionTriggered())
         if before is None or not computed or not 0 < version - before.number <= _MOST_COMMITS:
             checksum, commit = self._of_all(found.logSegment(), version)
         else:

@@ -6,7 +6,7 @@ import scala.Option;
 /** The session whose settings Spark and Delta use in this thread (lake/spark/jvm/gateway.py). */
 public final class ActiveSession {
   /** Make a session the active one, or none (null); returns the one before, null if there was none. */
-  public SparkSession swap(SparkSession session) {
+  public static SparkSession swap(SparkSession session) {
     Option before = SparkSession.getActiveSession();
     if (session == null) SparkSession.clearActiveSession();
     else SparkSession.setActiveSession(session);

@@ -320,13 +320,11 @@ public final class Plans {
 
   /** At least the first rows of each partition, up to a limit, as Spark holds them. */
   public static InternalRow[] first(SparkSession session, QueryExecution query, int limit) {
-    Option before = SparkSession.getActiveSession();
-    SparkSession.setActiveSession(session);
+    SparkSession before = ActiveSession.swap(session);
     try {
       return OneTask.first(session, query, limit);
     } finally {
-      if (before.isDefined()) SparkSession.setActiveSession((SparkSession) before.get());
-      else SparkSession.clearActiveSession();
+      ActiveSession.swap(before);
     }
   }
 

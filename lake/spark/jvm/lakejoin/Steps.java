@@ -40,15 +40,13 @@ public final class Steps {
 
   /** A frame after some operators: pickled lists of their kinds (select, where, group) and their expressions as SQL. */
   public Dataset over(SparkSession session, Dataset frame, byte[] steps) throws Exception {
-    Option before = SparkSession.getActiveSession();
-    SparkSession.setActiveSession(session);
+    SparkSession before = ActiveSession.swap(session); // its settings are the parser's
     try {
       LogicalPlan plan = frame.queryExecution().analyzed();
       for (Object step : (List) new Unpickler().loads(steps)) plan = over((List) step, plan);
       return Dataset.ofRows(session, plan);
     } finally {
-      if (before.isDefined()) SparkSession.setActiveSession((SparkSession) before.get());
-      else SparkSession.clearActiveSession();
+      ActiveSession.swap(before);
     }
   }
 

@@ -42,16 +42,21 @@ public final class Versions {
     return snapshot.checksumOpt().isDefined() ? (VersionChecksum) snapshot.checksumOpt().get() : null;
   }
 
-  /** How many files a version has by its checksum, negative (-1 less that number) where it does not list them; -1 without a checksum. */
-  public long files(Snapshot snapshot) {
+  /** Whether a version's checksum lists its files. */
+  public boolean notesFiles(Snapshot snapshot) {
     VersionChecksum found = checksum(snapshot);
-    if (found == null) return -1L;
-    return found.allFiles().isDefined() ? found.numFiles() : -1L - found.numFiles();
+    return found != null && found.allFiles().isDefined();
   }
 
-  /** Whether later commits are found by their file names: no commit coordinator has them. */
+  /** How many files a version has, by its checksum; 0 where it has none. */
+  public long files(Snapshot snapshot) {
+    VersionChecksum found = checksum(snapshot);
+    return found == null ? 0L : found.numFiles();
+  }
+
+  /** Whether later commits are found by their file names (no commit coordinator has them), and the list of files is known. */
   public boolean byName(Snapshot snapshot) {
-    return !snapshot.tableCommitCoordinatorClientOpt().isDefined() && !snapshot.isCatalogOwned();
+    return notesFiles(snapshot) && !snapshot.tableCommitCoordinatorClientOpt().isDefined() && !snapshot.isCatalogOwned();
   }
 
   /** Give a transaction its metrics for the history, "name=number name=number". */
