@@ -53,7 +53,7 @@ def _residual_ignored(patch: pytest.MonkeyPatch) -> None:
 
     def wrong(self: Relation, reading: Reading, frames: Any) -> Any:
         if isinstance(self, Join) and frames[0].columns:
-            on = [frames[0][f"c{a.attribute}"] == frames[1][f"c{b.attribute}"] for a, b, _ in self.equi_keys]
+            on = [F.col(f"c{a.attribute}") == F.col(f"c{b.attribute}") for a, b, _ in self.equi_keys]
             sides = [zset.weighted(f).withColumnRenamed(zset.WEIGHT, f"w{i}") for i, f in enumerate(frames)]
             joined = sides[0].join(sides[1], on[0], "inner").withColumn(zset.WEIGHT, F.col("w0") * F.col("w1"))
             return joined.drop("w0", "w1")
