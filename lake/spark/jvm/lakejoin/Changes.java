@@ -71,7 +71,7 @@ public final class Changes {
     }
 
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
-      if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
+      if (!Files.unfiltered(partitionFilters)) return super.matchingFiles(partitionFilters, dataFilters);
       List found = new ArrayList();
       for (Object each : actions(filesByVersion())) {
         AddCDCFile file = (AddCDCFile) each;
@@ -89,7 +89,7 @@ public final class Changes {
     }
 
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
-      if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
+      if (!Files.unfiltered(partitionFilters)) return super.matchingFiles(partitionFilters, dataFilters);
       List found = new ArrayList();
       for (Object each : Sequences.list(addFiles())) {
         AddFile file = (AddFile) each;
@@ -106,7 +106,7 @@ public final class Changes {
     }
 
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
-      if (!partitionFilters.isEmpty()) return super.matchingFiles(partitionFilters, dataFilters);
+      if (!Files.unfiltered(partitionFilters)) return super.matchingFiles(partitionFilters, dataFilters);
       List found = new ArrayList();
       for (Object each : actions(filesByVersion())) {
         RemoveFile file = (RemoveFile) each;

@@ -14,6 +14,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
@@ -144,6 +145,14 @@ public final class Files {
     return path.substring(path.lastIndexOf('/') + 1);
   }
 
+  /** Whether filters let all files through. Delta asks so, with the literal true, for the deletion vectors of each scan. */
+  static boolean unfiltered(Seq filters) {
+    for (Object filter : Sequences.list(filters)) {
+      if (!(filter instanceof Literal) || !Boolean.TRUE.equals(((Literal) filter).value())) return false;
+    }
+    return true;
+  }
+
   /** Delta's index of given files, which returns them without a Dataset if there is no filter. */
   public static final class Chosen extends TahoeBatchFileIndex {
     private final Seq files;
@@ -167,7 +176,7 @@ public final class Files {
     }
 
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
-      return partitionFilters.isEmpty() ? files : super.matchingFiles(partitionFilters, dataFilters);
+      return unfiltered(partitionFilters) ? files : super.matchingFiles(partitionFilters, dataFilters);
     }
   }
 }
