@@ -131,6 +131,10 @@ class Running(Trees):
         """
         return self._counted(self._plans.collected(self._session, frame._jdf, limit))
 
+    def consolidated(self, frame: DataFrame, limit: int) -> tuple[DataFrame, int] | None:
+        """The same of weighted rows, consolidated; None also where their types are not simply compared."""
+        return self._counted(self._jvm.own_rows.collected(self._session, frame._jdf, limit))
+
     def held(self, frame: DataFrame, limit: int) -> tuple[DataFrame, int] | None:
         """The same of a frame over a small table. The JVM holds the rows of its data files: a later refresh reads new files only."""
         return self._counted(self._plans.held(self._session, frame._jdf, limit))

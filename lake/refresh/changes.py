@@ -10,6 +10,7 @@ neither                                   the query at `until` - stored rows (ed
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -18,34 +19,50 @@ from lake.core.sql import quoted
 from lake.relations import order_dependent, stored
 from lake.relations.base import Relation
 from lake.relations.budget import FallBackToRecompute
+from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
+from lake.relations.stored import StoredRows
 from lake.spark import steps, zset
+from lake.spark.key_ranges import Ranges
 from lake.views.definition import Definition
 
+Table = Callable[[Mapping[str, Ranges]], DataFrame]
+"""The rows of the view's table, at least those with some keys, by column."""
 
-def changes(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
-    """Weighted rows in the tree's columns, not consolidated; None where nothing changed. `table`: the stored rows.
+
+def changes(definition: Definition, table: Table, reading: Reading) -> DataFrame | None:
+    """Weighted rows in the tree's columns, not consolidated; None where nothing changed.
 
     Raises FallBackToRecompute where a full recompute is cheaper, or the only way.
     """
     relation = definition.relation
     _require_budget(relation, reading)
     if definition.carried:
-        return stored.changes(relation, definition.carried, in_tree_columns(definition, table), reading)
+        return stored.changes(relation, definition.carried, _stored(definition, table), reading)
     if not relation.order_dependent:
         found = reading.changes_of(relation, stored=False)
         return found.frame if found is not None else None
     if not definition.scope:
         raise FallBackToRecompute(definition.recomputed)
-    return order_dependent.changes(relation, definition.scope, in_tree_columns(definition, table), reading)
+    return order_dependent.changes(relation, definition.scope, _stored(definition, table), reading)
 
 
-def changes_of_inexact(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame | None:
+def changes_of_inexact(definition: Definition, table: Table, reading: Reading) -> DataFrame | None:
     """The same where a guarded operator raised, since its result depends on the order of rows for the values that it has met."""
     relation, scope = definition.unguarded.relation, definition.unguarded.scope
     if not scope:
         raise FallBackToRecompute(f"fell back to a full recompute: it uses {relation.order_dependent}, under no key of its own")
-    return order_dependent.changes(relation, scope, in_tree_columns(definition, table), reading)
+    return order_dependent.changes(relation, scope, _stored(definition, table), reading)
+
+
+def _stored(definition: Definition, table: Table) -> StoredRows:
+    names = {c.attribute: c.name for c in definition.table_columns}
+
+    def rows(keys: Keys | None) -> DataFrame:
+        among = {} if keys is None else {names[attribute]: ranges for attribute, ranges in keys.among.items()}
+        return in_tree_columns(definition, table(among))
+
+    return rows
 
 
 def _require_budget(relation: Relation, reading: Reading) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -18,9 +18,11 @@ from lake.refresh import changes, publish
 from lake.refresh.publish import Target
 from lake.refresh.row_edits import WEIGHT, Edits, compared, in_names, keyed, keyed_apart, of_multiset, refuse_doubled_keys
 from lake.relations.budget import FallBackToRecompute
+from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.failures import SPARK_ERRORS, of_rows
+from lake.spark.key_ranges import Ranges
 from lake.views.definition import Definition
 from lake.views.table import schema, visible
 
@@ -75,7 +77,9 @@ class Computation:
         return self.of_query()
 
     def _of_changes(self) -> Edits | None:
-        stored = publish.stored_rows(self.pinned, self.reading)
+        def stored(among: Mapping[str, Ranges]) -> DataFrame:
+            return publish.stored_rows(self.pinned, self.reading, among)
+
         try:
             frame = changes.changes(self.definition, stored, self.reading)
             return None if frame is None else self.edits_of(frame)
@@ -105,7 +109,7 @@ class Computation:
             edits = compared(definition, rows, self.pinned, self.reading)
             if edits is not None:
                 return edits
-        return self.edits_of(changes.difference(definition, publish.stored_rows(self.pinned, self.reading), self.reading))
+        return self.edits_of(changes.difference(definition, publish.stored_rows(self.pinned, self.reading, {}), self.reading))
 
     def edits_of(self, frame: DataFrame) -> Edits:
         """What weighted rows (in the tree's columns) change in the view's table, after the gate has seen them.
@@ -121,16 +125,14 @@ class Computation:
             and self._one_moved()
         ):
             kept = self.reading.frames.keep_rows(frame)
-            named = replace(kept, frame=in_names(definition, kept.frame))
-            edits = keyed_apart(definition, named, self.reading)
+            edits = keyed_apart(definition, _named(definition, kept), self.reading)
             if edits is not None:
                 return edits
             frame = kept.frame
-        rows = in_names(definition, zset.consolidate(frame))
+        changed = _named(definition, self.reading.frames.keep_consolidated(frame) or Changes(frame.limit(0), 0))
         if self.gate is not None:
-            rows = self.reading.frames.keep_rows(rows).frame
-            self.gate(self._candidate(rows))
-        return keyed(definition, rows, self.reading) if definition.key is not None else of_multiset(definition, rows, self.reading)
+            self.gate(self._candidate(changed.frame))
+        return (keyed if definition.key is not None else of_multiset)(definition, changed, self.reading)
 
     def _one_moved(self) -> bool:
         return sum(self.reading.sources.changed_bytes(source) > 0 for source in self.definition.sources) == 1
@@ -160,3 +162,8 @@ class Computation:
         if self.gate is not None:
             self.gate(Candidate(self.definition.view, self.stamp, visible(rows), visible(rows)))
         return rows
+
+
+def _named(definition: Definition, changes: Changes) -> Changes:
+    """Changes under the view's column names."""
+    return replace(changes, frame=in_names(definition, changes.frame))

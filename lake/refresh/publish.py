@@ -114,13 +114,11 @@ def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Readin
     return transaction
 
 
-def stored_rows(pinned: Pinned, reading: Reading, among: Mapping[str, Ranges | None] | None = None) -> DataFrame:
+def stored_rows(pinned: Pinned, reading: Reading, among: Mapping[str, Ranges | None]) -> DataFrame:
     """The rows of a view's table with their positions: all, on the driver, where they are few, else at least those with some keys."""
     whole = reading.small_table(pinned.version, lambda: with_positions(pinned.rows_among({})), pinned.bytes)
     if whole is not None:
         return whole.frame
-    if among is None:
-        return with_positions(pinned.rows())
     return with_positions(pinned.rows_among({name: ranges for name, ranges in among.items() if ranges is not None}))
 
 

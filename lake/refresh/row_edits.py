@@ -8,6 +8,7 @@ Law: table + edits = table + changes, as multisets; an edit that does not find w
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ from lake.errors import InternalError, KeyViolationError
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.spark import steps, zset
+from lake.spark.jvm.gateway import jvm_of
 from lake.spark.key_ranges import Ranges, null_safe, ranges_of
 from lake.spark.local_rows import values_of
 from lake.views.definition import Definition, OutputColumn
@@ -88,17 +90,13 @@ def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
     return steps.over(frame, steps.select([*columns, *weight]))
 
 
-def keyed(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
+def keyed(definition: Definition, changes: Changes, reading: Reading) -> Edits:
     """Edits of a keyed view from its consolidated changes. Raises KeyViolationError where a key would have two rows."""
-    if reading.frames.many:
-        held = reading.frames.keep_rows(changes)
-        edits = keyed_apart(definition, held, reading)
-        if edits is not None:
-            return edits
-        changes = held.frame
+    edits = keyed_apart(definition, changes, reading)
+    if edits is not None:
+        return edits
     names, keys = schema(definition).names, definition.key_names
-    row = f"first(IF({WEIGHT} > 0, struct({', '.join(map(quoted, names))}), NULL), true) AS {_ROW}"
-    kept = reading.frames.keep_rows(_by_keys(definition, changes, row))
+    kept = reading.frames.keep_rows(_with_rows_by_key(definition, changes))
     doubled, overdrawn, inserted, updated, deleted = _tally(kept, f"{_ADDED} > 1", f"{_REMOVED} > 1", *_KINDS)
     if doubled:
         samples = kept.frame.where(F.col(_ADDED) > 1).select(*[f"k{i}" for i in range(len(keys))]).take(SAMPLES)
@@ -169,6 +167,18 @@ def _by_keys(definition: Definition, changes: DataFrame, also: str) -> DataFrame
     return steps.over(changes, steps.group(keys, [*counts, also]))
 
 
+def _with_rows_by_key(definition: Definition, changes: Changes) -> DataFrame:
+    """`_by_keys` with the row that is inserted, as a struct: on the driver where the changes are."""
+    names, keys, spark = schema(definition).names, definition.key_names, changes.frame.sparkSession
+    if changes.local:
+        asked = pickle.dumps([list(keys), list(names), WEIGHT, _ADDED, _REMOVED, _ROW], protocol=2)
+        made = jvm_of(spark).own_rows.byKeys(spark._jsparkSession, changes.frame._jdf, asked)
+        if made is not None:
+            return DataFrame(made, spark)
+    row = f"first(IF({WEIGHT} > 0, struct({', '.join(map(quoted, names))}), NULL), true) AS {_ROW}"
+    return _by_keys(definition, changes.frame, row)
+
+
 def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tuple[int, int, int]) -> Edits:
     """Edits that insert `new`; `by_key`: of `_by_keys`, kept; `counts`: keys inserted, updated, deleted."""
     assert definition.key is not None
@@ -183,11 +193,10 @@ def _of_keys(definition: Definition, new: DataFrame, by_key: Changes, counts: tu
     return Edits(definition, new, touched, dict(zip(keys, ranges, strict=True)), *counts)
 
 
-def of_multiset(definition: Definition, changes: DataFrame, reading: Reading) -> Edits:
+def of_multiset(definition: Definition, kept: Changes, reading: Reading) -> Edits:
     """Edits of a multiset view from its consolidated changes; an update is a row less and a row more."""
-    kept = reading.frames.keep_rows(changes)
     inserted, deleted = _tally(kept, f"greatest({WEIGHT}, 0)", f"greatest(-{WEIGHT}, 0)")
-    new = repeated(definition, kept.frame, f"{WEIGHT} > 0")
+    new = zset.side(kept.frame, 1, WEIGHT)
     if not deleted:
         return Edits(definition, new, None, {}, inserted, 0, 0)
     columns = [quoted(c.name) for c in definition.table_columns]
@@ -206,13 +215,6 @@ def _tally(rows: Changes, *amounts: str) -> list[int]:
     total = [] if rows.local else [steps.group([], [f"sum(n{i}) AS n{i}" for i in range(len(amounts))])]
     found = values_of(steps.over(rows.frame, each, *total))
     return [sum(row[i] or 0 for row in found) for i in range(len(amounts))]
-
-
-def repeated(definition: Definition, rows: DataFrame, condition: str) -> DataFrame:
-    """The table's rows for which a condition is true, each as often as its weight says."""
-    columns = [quoted(n) for n in schema(definition).names]
-    copies = f"explode(sequence(1L, {WEIGHT})) AS {_NUMBER}"
-    return steps.over(rows, steps.where(condition), steps.select([*columns, copies]), steps.select(columns))
 
 
 def key_violation(definition: Definition, samples: list[tuple[object, ...]]) -> KeyViolationError:
@@ -243,6 +245,9 @@ def refuse_doubled_keys(definition: Definition, rows: DataFrame) -> None:
 
 def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     """For each touched key its row in the table: its key, how many are wanted, file and position."""
+    found = _found(table, touched, edits.definition.key_names, most=False)
+    if found is not None:
+        return found
     keys = [quoted(k) for k in edits.definition.key_names]
     names = [f"{_SOUGHT}_{i}" for i in range(len(keys))]  # beside the user's names
     sought = steps.over(touched.frame, steps.select([*[f"{k} AS {n}" for k, n in zip(keys, names, strict=True)], _WANTED]))
@@ -255,6 +260,9 @@ def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
 def _by_row(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     """For each touched row as many of the table's equal rows as are wanted: how many, file and position."""
     columns = edits.definition.table_columns
+    found = _found(table, touched, [c.name for c in columns], most=True)
+    if found is not None:
+        return found
     sought, held = _encoded(touched.frame, columns, _SOUGHT, _WANTED), _encoded(table, columns, _HELD, FILE, POSITION)
     names = [f"{_SOUGHT}_{i}" for i in range(len(columns))]
     same = [_equal(edits.ranges.get(c.name), n, f"{_HELD}_{i}") for i, (c, n) in enumerate(zip(columns, names, strict=True))]
@@ -262,6 +270,13 @@ def _by_row(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     number = f"row_number() OVER (PARTITION BY {', '.join(names)} ORDER BY {FILE}, {POSITION}) AS {_NUMBER}"
     wanted = [_WANTED, FILE, POSITION]
     return steps.over(found, steps.select([*wanted, number]), steps.where(f"{_NUMBER} <= {_WANTED}"), steps.select(wanted))
+
+
+def _found(table: DataFrame, touched: Changes, names: Sequence[str], most: bool) -> DataFrame | None:
+    """The same on the driver, where all rows are there, by the columns `names`; `most`: no more of equal rows than are wanted."""
+    spark, asked = table.sparkSession, pickle.dumps([list(names), [_WANTED], [FILE, POSITION]], protocol=2)
+    made = jvm_of(spark).own_rows.found(spark._jsparkSession, table._jdf, touched.frame._jdf, asked, most) if touched.local else None
+    return None if made is None else DataFrame(made, spark)
 
 
 def _encoded(rows: DataFrame, columns: Sequence[OutputColumn], prefix: str, *others: str) -> DataFrame:

@@ -58,8 +58,7 @@ class AddedAggregate(Stored):
         """stored + the aggregate of the inserted rows - the aggregate of the deleted rows."""
         parts = [_signed(self, stored_rows, 0)]
         for sign in (1, -1):
-            rows = zset.weighted(delta.frame, sign).where(f"{zset.WEIGHT} > 0")
-            parts.append(_signed(self, self.run(reading, [zset.to_rows(rows, "an aggregate's changes")]), sign))
+            parts.append(_signed(self, self.run(reading, [zset.side(delta.frame, sign)]), sign))
         overflow = reading.catalyst.spark.conf.get("spark.sql.ansi.enabled") != "true"
         may_overflow = [m for m in self.measures if overflow and m.kind == "sum" and m.data_type.startswith("DECIMAL")]
         added = reading.frames.keep_rows(_added(self, parts, may_overflow))

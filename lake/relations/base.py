@@ -93,8 +93,7 @@ class Relation(ABC):
         changes = reading.changes_of(self)
         if changes is None:
             return rows
-        old = zset.consolidate(zset.subtract(rows, changes.frame.select(*rows.columns, zset.WEIGHT)))
-        return zset.to_rows(old, self.node.kind)
+        return zset.to_rows(zset.difference(rows, changes.frame), self.node.kind)
 
     def compute_changes(self, reading: Reading) -> Changes | None:
         """The relation's changes by its rule, or recomputed where a subquery in its expressions has another value now."""
@@ -110,7 +109,7 @@ class Relation(ABC):
         reading.budget.recompute_operator(reading.bytes_of(self), f"{self.node.kind} was recomputed: {self.reason or reason}")
         new = self.run(reading, [child.snapshot(reading) for child in self.children])
         old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
-        return reading.frames.keep(zset.consolidate(zset.subtract(new, old)))
+        return reading.frames.keep_consolidated(zset.subtract(new, old))
 
     def run(self, reading: Reading, frames: Sequence[DataFrame], since: bool = False) -> DataFrame:
         """Spark's own operator on the given rows, with the values of its subqueries at `until` (or at `since`)."""

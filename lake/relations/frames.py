@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from lake.catalyst import Catalyst
+from lake.spark import zset
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,20 @@ class Frames:
         After many rows, a frame is persisted before it is counted: to try for few rows would be to compute it twice. A stored frame
         is returned as it is, and a frame with most of its input's stored rows (of `passed` rows) is not stored again.
         """
-        found = self._stored.get(id(frame)) or self._computed(frame, passed)
+        return self._noted(self._stored.get(id(frame)) or self._computed(frame, passed))
+
+    def _noted(self, found: Changes | None) -> Changes | None:
         if found is not None:
             self._stored[id(found.frame)] = found
         return found
+
+    def keep_consolidated(self, frame: DataFrame) -> Changes | None:
+        """Compute weighted rows once, as `keep` does, and consolidate them."""
+        found = None if self.many else self.catalyst.consolidated(frame, self.local_limit)
+        if found is None:
+            return self.keep(zset.consolidate(frame))
+        local, count = found
+        return self._noted(Changes(local, count) if count else None)
 
     def keep_rows(self, frame: DataFrame) -> Changes:
         """Compute unweighted rows once, as `keep` does; an empty frame stays one."""

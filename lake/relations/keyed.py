@@ -70,8 +70,7 @@ class Keyed(Relation):
             rows = reading.frames.keep_rows(child.lookup(keys.pick(dict(enumerate(on))), reading)).frame
             new.append(rows)
             old.append(child.rows_since(reading, rows))
-        changed = zset.subtract(self.run(reading, new), self.run(reading, old))
-        return reading.frames.keep(zset.consolidate(changed))
+        return reading.frames.keep_consolidated(zset.subtract(self.run(reading, new), self.run(reading, old)))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Only keys of the operator itself are looked up in its child; the rest is a semi join on its result."""

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
-from lake.catalyst.nodes import Expression, column_name
+from lake.catalyst.nodes import Expression
 from lake.spark import steps
 from lake.spark.key_ranges import Ranges
 
@@ -19,7 +19,8 @@ class Keys:
     """Rows to look up: the values in `frame` (column `k<i>` for `on[i]`; repeats allowed) of expressions over a relation.
 
     Values compare null-safe: NULL is a key like any other. `ranges[i]` bounds the values where that is known; where not `complete`, rows
-    were removed from `frame` since, so that it may lack some of those values.
+    were removed from `frame` since, so that it may lack some of those values. `within`: ranges of columns outside of which the caller needs
+    no rows, though it may get them; only those relations whose columns they are know of them.
     """
 
     on: tuple[Expression, ...]
@@ -27,6 +28,7 @@ class Keys:
     ranges: tuple[Ranges | None, ...]
     local: bool
     complete: bool = True
+    within: tuple[tuple[Expression, Ranges], ...] = ()
 
     @classmethod
     def null(cls, on: Expression, catalyst: Catalyst) -> Keys:
@@ -58,14 +60,13 @@ class Keys:
         frame = self.frame
         if list(picked) != list(range(len(self.on))):
             frame = steps.over(frame, steps.select(f"k{i} AS k{n}" for n, i in enumerate(picked)))
-        return replace(self, on=tuple(picked.values()), frame=frame, ranges=tuple(self.ranges[i] for i in picked))
+        return replace(self, on=tuple(picked.values()), frame=frame, ranges=tuple(self.ranges[i] for i in picked), within=())
 
-    def narrowed(self, rows: DataFrame) -> DataFrame:
-        """Stored rows within the keys' ranges, so that files can be skipped; `on` are columns of theirs."""
-        for expression, ranges in zip(self.on, self.ranges, strict=True):
-            if expression.plain and ranges is not None:
-                rows = rows.where(ranges.condition(column_name(expression.attribute)))  # type: ignore[arg-type]
-        return rows
+    @property
+    def among(self) -> dict[int, Ranges]:
+        """The ranges of those keys that are columns, by attribute id, so that files can be skipped."""
+        found = [(e.attribute, ranges) for e, ranges in zip(self.on, self.ranges, strict=True) if e.plain]
+        return {attribute: ranges for attribute, ranges in found if attribute is not None and ranges is not None}
 
     def without_nulls(self, null_safe: Sequence[bool]) -> Keys:
         """The keys that can match in a join: no NULL, but in columns that the join compares null-safe."""

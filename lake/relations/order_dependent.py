@@ -33,6 +33,7 @@ from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.linear import Linear, UnionAll
 from lake.relations.reading import Reading
+from lake.relations.stored import StoredRows
 from lake.spark import zset
 from lake.spark.zset import is_bitwise
 
@@ -46,8 +47,8 @@ def scope(relation: Relation, catalyst: Catalyst) -> tuple[Expression, ...]:
     return tuple(usable[i] for i in sorted(_pushed_to_keys(relation, usable, catalyst)))
 
 
-def changes(relation: Relation, on: Sequence[Expression], stored: DataFrame, reading: Reading) -> DataFrame | None:
-    """The relation's changes against the rows `stored` at `since` (in the tree's columns), not consolidated; None where nothing changed.
+def changes(relation: Relation, on: Sequence[Expression], rows: StoredRows, reading: Reading) -> DataFrame | None:
+    """The relation's changes against its stored rows, not consolidated; None where nothing changed.
 
     Raises FallBackToRecompute where no keys bound what may differ.
     """
@@ -56,8 +57,8 @@ def changes(relation: Relation, on: Sequence[Expression], stored: DataFrame, rea
         return None
     keys = reading.keys(parts).pick(dict(enumerate(on)))
     new = relation.lookup(keys, reading)
-    old = relation.restricted(keys.narrowed(stored), keys, reading)
-    return zset.subtract(new.select(*stored.columns), old)
+    old = relation.restricted(rows(keys), keys, reading)
+    return zset.subtract(new.select(*old.columns), old)
 
 
 def _pushed_to_keys(relation: Relation, on: Sequence[Expression], catalyst: Catalyst) -> frozenset[int]:

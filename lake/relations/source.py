@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -72,7 +73,7 @@ class Source(Relation):
         changes = reading.catalyst.with_names(found.frame, [*[a.column for a in self._read], zset.WEIGHT])
         if self._read == self._output:
             return Changes(changes, found.count, found.local)
-        return reading.frames.keep(zset.consolidate(self._own(changes, zset.WEIGHT)))
+        return reading.frames.keep_consolidated(self._own(changes, zset.WEIGHT))
 
     def lookup(self, keys: Keys, reading: Reading, exact: bool = True) -> DataFrame:
         """Files that can't hold the keys are left out by their ranges, the rest is a semi join. A small table is read in full, once.
@@ -80,14 +81,16 @@ class Source(Relation):
         On the real-time path, rows of an earlier batch's keys are read from its cache.
         """
 
+        every = replace(keys, within=())  # what is stored for others to find has all rows of a key
+
         def exactly(some: Keys) -> DataFrame:
             return self.restricted(self._near(some, reading), some, reading)
 
         if reading.cache is not None:
-            cached = reading.cache.lookup(self, keys, reading, exactly)
+            cached = reading.cache.lookup(self, every, reading, exactly)
             if cached is not None:
                 return self._own(cached)
-        among = self._among(keys)
+        among = self._among(every)
         if not self.shared or len(among) != 1 or len(keys.on) != 1 or self._small(reading) is not None:
             near = self._own(self._near(keys, reading))
             return self.restricted(near, keys, reading) if exact else near
@@ -95,7 +98,7 @@ class Source(Relation):
         table = (self.name, *self.columns, column, ranges.data_type)
         names = [a.column for a in self._read]
         found = reading.tables.looked_up(
-            table, keys, lambda: exactly(keys), lambda rows: self.restricted(reading.catalyst.with_names(rows, names), keys, reading)
+            table, keys, lambda: exactly(every), lambda rows: self.restricted(reading.catalyst.with_names(rows, names), keys, reading)
         )
         return self._own(reading.catalyst.with_names(found, names))
 
@@ -106,7 +109,8 @@ class Source(Relation):
 
     def _among(self, keys: Keys) -> dict[str, Ranges]:
         names = {a.id: a.name for a in self.node.output}
-        return {names[e.attribute]: r for e, r in zip(keys.on, keys.ranges, strict=True) if e.attribute is not None and r is not None}
+        bounded = [*keys.within, *zip(keys.on, keys.ranges, strict=True)]
+        return {names[e.attribute]: r for e, r in bounded if e.attribute is not None and r is not None}
 
     def _small(self, reading: Reading) -> DataFrame | None:
         size = reading.sources.bytes(self.name)

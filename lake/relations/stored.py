@@ -9,7 +9,7 @@ See additive.py and top.py for `renewed`; law: renewed(stored, Δ) = operator(ch
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -41,8 +41,12 @@ def stored_of(relation: Relation) -> Stored | None:
     return relation if isinstance(relation, Stored) else None
 
 
-def changes(root: Relation, carried: Mapping[int, int], stored: DataFrame, reading: Reading) -> DataFrame | None:
-    """The view's changes against the rows `stored` at `since`, not consolidated; None where nothing changed.
+StoredRows = Callable[[Keys | None], DataFrame]
+"""The view's rows at `since` in the tree's columns: all, or at least those with some keys."""
+
+
+def changes(root: Relation, carried: Mapping[int, int], rows: StoredRows, reading: Reading) -> DataFrame | None:
+    """The view's changes against its stored rows, not consolidated; None where nothing changed.
 
     `carried`: the stored operator's columns (attribute ids) → the root's output that carries them.
     """
@@ -56,7 +60,9 @@ def changes(root: Relation, carried: Mapping[int, int], stored: DataFrame, readi
         outputs = {a.id: a for a in root.output}
         groups = {i: e.attribute for i, e in enumerate(operator.keys[0])}
         keys = keys.pick({i: reading.catalyst.expression_of(outputs[carried[g]]) for i, g in groups.items() if g is not None})
-        stored = root.restricted(keys.narrowed(stored), keys, reading)
+        stored = root.restricted(rows(keys), keys, reading)
+    else:
+        stored = rows(None)
     own = steps.over(stored, steps.select(f"{column_name(carried[a.id])} AS {a.column}" for a in operator.output))
     new = _projected(root, operator, operator.renewed(own, delta, reading), reading)
     return zset.subtract(new, stored)

@@ -69,7 +69,7 @@ class Tables:
                 self.frames.expect_many()
             changes = None if frame is None else self.frames.keep(frame)
             if changes is not None and self.sources.unconsolidated(source) and (changes.local or zset.repeats(changes.frame)):
-                changes = self.frames.keep(zset.consolidate(changes.frame))
+                changes = self.frames.keep_consolidated(changes.frame)
             self._changes[source, *columns] = changes
             self.rows_read += (changes.count or 0) if changes is not None else 0
         return self._changes[source, *columns]

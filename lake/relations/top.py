@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from lake.catalyst.nodes import Node
 from lake.relations.base import Relation
@@ -49,14 +48,14 @@ class Top(Stored):
     def renewed(self, stored: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """The top of the stored and inserted rows, or of all rows of the child where that may be another."""
         old = reading.frames.keep_rows(stored)
-        summed = zset.consolidate(zset.add([old.frame, delta.frame.select(*stored.columns, zset.WEIGHT)]))
-        candidates = reading.frames.keep_rows(zset.to_rows(summed.where(F.col(zset.WEIGHT) > 0), "a LIMIT")).frame
+        summed = zset.consolidate(zset.add([old.frame, delta.frame]))
+        candidates = reading.frames.keep_rows(zset.side(summed, 1)).frame
         top = reading.frames.keep_rows(self.run(reading, [candidates])).frame
         if old.count is not None and old.count < self.most:
             return top
         last = reading.catalyst.run(self._sort, [old.frame]).offset(self.most - 1)
         other = self.run(reading, [candidates.unionByName(last)])
-        if reading.frames.keep(zset.consolidate(zset.subtract(other, top))) is None:
+        if reading.frames.keep_consolidated(zset.subtract(other, top)) is None:
             return top
         reading.budget.reasons.append("LIMIT was recomputed: rows of the top were deleted, and too few were inserted in their place")
         return self.snapshot(reading)

@@ -50,6 +50,17 @@ class Ranges:
         first = bisect_left(self.values, statistics.low)
         return first < len(self.values) and self.values[first] <= statistics.high
 
+    def widened(self, before: int, after: int) -> Ranges:
+        """The ranges of all values up to so far below one of these, or above, and NULL. Of whole numbers, dates and timestamps."""
+        most = _LIMITS[type(self.data_type)]
+        found: list[tuple[int, int]] = []
+        for low, high in self.intervals:
+            low, high = max(low - before, -most), min(high + after, most - 1)
+            if found and low <= found[-1][1]:
+                low, high = found[-1][0], max(high, found.pop()[1])
+            found.append((low, high))
+        return Ranges(self.data_type, tuple(found), null=True)
+
     def condition(self, column: str) -> str:
         """The condition, as SQL, on a (quoted) column of the same type, or of one that widens to it.
 
@@ -93,6 +104,17 @@ _DECODERS: dict[type[T.DataType], Callable[[Any], Any]] = {
     T.StringType: str,
     T.DateType: lambda value: (date.fromisoformat(value) - _EPOCH).days,
 }
+
+
+_LIMITS: dict[type[T.DataType], int] = {
+    T.ByteType: 2**7,
+    T.ShortType: 2**15,
+    T.IntegerType: 2**31,
+    T.LongType: 2**63,
+    T.DateType: 2**31,
+    T.TimestampType: 2**63,
+}
+"""One more than the largest value of the types whose ranges can be widened."""
 
 
 def null_safe(ranges: Ranges | None) -> bool:

@@ -12,7 +12,7 @@ Law: for frames a, b and a number n, consolidate(a + b) holds each distinct row 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 
 from lake.core.sql import quoted
 from lake.spark import steps
+from lake.spark.jvm.gateway import jvm_of
 from lake.spark.jvm.invoked import variant_bytes
 
 WEIGHT = "w"
@@ -64,6 +65,24 @@ def subtract(a: DataFrame, b: DataFrame) -> DataFrame:
 
 def consolidate(frame: DataFrame) -> DataFrame:
     """Equal rows added up, zeros dropped: the frame's columns, each distinct row once."""
+    return _total([frame], "+")
+
+
+def difference(a: DataFrame, b: DataFrame) -> DataFrame:
+    """a - b as weighted rows, consolidated."""
+    return _total([a, b], "+-")
+
+
+def _total(frames: Sequence[DataFrame], signs: str) -> DataFrame:
+    """Frames of the same columns (in any order) added up by their signs, consolidated: on the driver where all their rows are there."""
+    spark = frames[0].sparkSession
+    jvm = jvm_of(spark)
+    made = jvm.own_rows.added(spark._jsparkSession, jvm.conversions.listed([frame._jdf for frame in frames]), signs)
+    return DataFrame(made, spark) if made is not None else _consolidated(frames[0] if signs == "+" else steps.added(frames, signs))
+
+
+def _consolidated(frame: DataFrame) -> DataFrame:
+    """The same of any frame, by Spark."""
     total = f"sum({WEIGHT if is_weighted(frame) else 1}) AS {WEIGHT}"
     fields = [f for f in frame.schema.fields if f.name != WEIGHT]
     others = [f for f in fields if not is_bitwise(f.dataType)]
@@ -104,10 +123,31 @@ def to_rows(frame: DataFrame, what: str) -> DataFrame:
     Raises (inside Spark, as a failed job) where a weight is negative: the old side of a refresh held less than was deleted
     from it, which no history can cause; never filtered out (trap 9).
     """
+    by_hand = _repeated(frame, WEIGHT, 1, True)
+    if by_hand is not None:
+        return by_hand
     negative = f"LAKEJOIN_INTERNAL: negative weight among the rows of {re.sub(_NO_TEXT, '_', what)}"
     copies = f"IF({WEIGHT} > 0, sequence(1L, {WEIGHT}), CAST(raise_error('{negative}') AS ARRAY<BIGINT>))"
     columns = [quoted(name) for name in value_columns(frame)]
     return steps.over(frame, steps.select([*columns, f"explode({copies}) AS _copy"]), steps.select(columns))
+
+
+def side(frame: DataFrame, sign: int, weight: str = WEIGHT) -> DataFrame:
+    """The rows that are inserted (1) or deleted (-1), as often as the weights in a column say, without this column."""
+    by_hand = _repeated(frame, weight, sign, False)
+    if by_hand is not None:
+        return by_hand
+    columns = [quoted(name) for name in frame.columns if name != weight]
+    number = weight if sign > 0 else f"-{weight}"
+    copies = f"explode(sequence(1L, {number})) AS {weight}_copy"
+    return steps.over(frame, steps.where(f"{number} > 0"), steps.select([*columns, copies]), steps.select(columns))
+
+
+def _repeated(frame: DataFrame, weight: str, sign: int, every: bool) -> DataFrame | None:
+    """The rows with a sign on the driver, where all are there; None where they are not, or (`every`) one has the other sign."""
+    spark = frame.sparkSession
+    made = jvm_of(spark).own_rows.repeated(spark._jsparkSession, frame._jdf, weight, sign, every)
+    return None if made is None else DataFrame(made, spark)
 
 
 def is_bitwise(data_type: T.DataType) -> bool:

@@ -116,8 +116,7 @@ class View:
 
     def _asked(self, tables: dict[str, Rows]) -> Counter[Any]:
         session = self.spark.newSession()
-        session.conf.set("spark.sql.session.timeZone", "UTC")
-        for name in ("spark.sql.ansi.enabled", "spark.sql.legacy.timeParserPolicy"):
+        for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.legacy.timeParserPolicy"):
             session.conf.set(name, str(self.spark.conf.get(name)))
         for name, rows in tables.items():
             local_frame(session, rows, self.schemas[name]).createOrReplaceTempView(name)
@@ -147,13 +146,13 @@ class View:
     def _found(self, stored: DataFrame, reading: Reading) -> DataFrame | None:
         """The changes, evaluated, so that what is raised by inexact averages is raised here."""
         try:
-            found = changes.changes(self.definition, stored, reading)
+            found = changes.changes(self.definition, lambda among: stored, reading)
             return found if found is None else reading.frames.keep_rows(found).frame
         except SPARK_ERRORS as error:
             if INEXACT not in str(error):
                 raise
             self.inexact = True
-            return changes.changes_of_inexact(self.definition, stored, reading)
+            return changes.changes_of_inexact(self.definition, lambda among: stored, reading)
 
     def snapshot(self, tables: dict[str, Rows]) -> Counter[Any]:
         """The relation's snapshot."""

@@ -59,6 +59,11 @@ class Jvm:
         return self.own("Steps")
 
     @cached_property
+    def own_rows(self) -> Java:
+        """Adds up and pairs rows on the driver."""
+        return self.own("LocalRows")
+
+    @cached_property
     def own_active(self) -> Java:
         """The thread's active session."""
         return self.own("ActiveSession")

@@ -12,6 +12,7 @@ import java.util.Set;
 import net.razorvine.pickle.Pickler;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability$;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -154,7 +155,26 @@ public final class Plans {
       Map.Entry column = (Map.Entry) each;
       made.add(alias((Expression) column.getValue(), (String) column.getKey()));
     }
-    return Dataset.ofRows(session, new Project(Sequences.seq(made), plan));
+    return framed(session, new Project(Sequences.seq(made), plan));
+  }
+
+  /** A frame of a plan whose expressions are made of its children's columns as these are, and whose children are analysed: it need not be. */
+  static Dataset resolved(SparkSession session, LogicalPlan plan) {
+    if (plan.resolved()) plan.setAnalyzed();
+    return Dataset.ofRows(session, plan);
+  }
+
+  /**
+   * A frame of operators with analysed expressions over one analysed plan: what the analyser would do is to see which columns can be NULL now.
+   * Joins and unions are analysed, since both sides may have the same columns.
+   */
+  private static Dataset framed(SparkSession session, LogicalPlan plan) {
+    return single(plan) ? resolved(session, UpdateAttributeNullability$.MODULE$.apply(plan)) : Dataset.ofRows(session, plan);
+  }
+
+  private static boolean single(LogicalPlan plan) {
+    while (!plan.analyzed() && plan.children().size() == 1) plan = (LogicalPlan) plan.children().head();
+    return plan.analyzed();
   }
 
   /** The ids of the RDDs among a plan's leaves, each after a blank. */
@@ -175,7 +195,7 @@ public final class Plans {
     }
     String[] each = names.split(",");
     for (int i = 0; i < expressions.size(); i++) made.add(alias((Expression) expressions.get(i), each[i]));
-    return Dataset.ofRows(session, new Project(Sequences.seq(made), plan));
+    return framed(session, new Project(Sequences.seq(made), plan));
   }
 
   /** A frame under other column names (separated by commas); local rows stay as they are. */
@@ -188,11 +208,14 @@ public final class Plans {
 
   /** A frame's rows as a local relation where the optimiser knows them already, and they are not too many; else null. */
   public Dataset folded(SparkSession session, Dataset frame, int limit) {
+    LogicalPlan analyzed = frame.queryExecution().analyzed();
+    if (analyzed instanceof LocalRelation) return ((LocalRelation) analyzed).data().size() > limit ? null : frame;
+    Seq named = LocalRows.named(analyzed);
+    if (named != null) return named.size() > limit ? null : local(session, analyzed, names(analyzed), named);
     LogicalPlan plan = optimized(session, frame.queryExecution());
     if (!(plan instanceof LocalRelation) || ((LocalRelation) plan).data().size() > limit) return null;
-    LogicalPlan analyzed = frame.queryExecution().analyzed();
     // the optimiser made it, and would again in each plan to come
-    return analyzed instanceof LocalRelation ? frame : local(session, plan, names(analyzed), ((LocalRelation) plan).data());
+    return local(session, plan, names(analyzed), ((LocalRelation) plan).data());
   }
 
   /** The same of any frame, by a job where its rows are not known; null where they are too many. */
@@ -227,7 +250,7 @@ public final class Plans {
     List columns = new ArrayList();
     for (Object each : Sequences.list(plan.output())) columns.add(((Attribute) each).newInstance());
     columns.add(new AttributeReference(WEIGHT, DataTypes.LongType, false, Metadata.empty(), NamedExpression.newExprId(), NOTHING));
-    return Dataset.ofRows(session, new LocalRelation(Sequences.seq(columns), ArraySeq.unsafeWrapArray(rows), false, Option.empty()));
+    return resolved(session, new LocalRelation(Sequences.seq(columns), ArraySeq.unsafeWrapArray(rows), false, Option.empty()));
   }
 
   /** How many bytes of rows are held. */
@@ -341,7 +364,7 @@ public final class Plans {
   /** Few rows as Spark holds them (dates as days, timestamps as microseconds), pickled as a list of lists. */
   public byte[] values(SparkSession session, Dataset frame) throws Exception {
     List rows = rows(session, frame);
-    List output = Sequences.list(frame.queryExecution().optimizedPlan().output());
+    List output = Sequences.list(frame.queryExecution().analyzed().output());
     DataType[] types = new DataType[output.size()];
     for (int i = 0; i < types.length; i++) types[i] = ((Attribute) output.get(i)).dataType();
     List found = new ArrayList(rows.size());
@@ -355,6 +378,8 @@ public final class Plans {
 
   /** A frame's rows, which are few. */
   static List rows(SparkSession session, Dataset frame) {
+    Seq named = LocalRows.named(frame.queryExecution().analyzed());
+    if (named != null) return Sequences.list(named);
     LogicalPlan plan = optimized(session, frame.queryExecution());
     if (plan instanceof LocalRelation) return Sequences.list(((LocalRelation) plan).data());
     return Arrays.asList((Object[]) first(session, frame.queryExecution(), Integer.MAX_VALUE));
@@ -371,7 +396,7 @@ public final class Plans {
     for (Object each : Sequences.list(plan.output())) {
       columns.add(((Attribute) ((Attribute) each).newInstance()).withName((String) names.get(columns.size())));
     }
-    return Dataset.ofRows(session, new LocalRelation(Sequences.seq(columns), data, false, Option.empty()));
+    return resolved(session, new LocalRelation(Sequences.seq(columns), data, false, Option.empty()));
   }
 
   private static List names(LogicalPlan plan) {

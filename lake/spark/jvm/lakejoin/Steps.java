@@ -85,7 +85,20 @@ public final class Steps {
     for (int i = 0; i < frames.size(); i++) {
       sides.add(weighted(((Dataset) frames.get(i)).queryExecution().analyzed(), first, signs.charAt(i) == '-'));
     }
-    return Dataset.ofRows(session, sides.size() == 1 ? (LogicalPlan) sides.get(0) : new Union(Sequences.seq(sides), false, false));
+    LogicalPlan plan = sides.size() == 1 ? (LogicalPlan) sides.get(0) : new Union(Sequences.seq(sides), false, false);
+    return sameTypes(sides) ? Plans.resolved(session, plan) : Dataset.ofRows(session, plan);
+  }
+
+  /** Whether plans have columns of the same types, so that a union of them has no need of casts. */
+  private static boolean sameTypes(List plans) {
+    List first = Sequences.list(((LogicalPlan) plans.get(0)).output());
+    for (Object plan : plans) {
+      List columns = Sequences.list(((LogicalPlan) plan).output());
+      for (int i = 0; i < first.size(); i++) {
+        if (!((Attribute) columns.get(i)).dataType().equals(((Attribute) first.get(i)).dataType())) return false;
+      }
+    }
+    return true;
   }
 
   private static LogicalPlan weighted(LogicalPlan plan, Seq order, boolean negative) {
