@@ -14,6 +14,7 @@ Example: the filter x > 1 over an update of 1 to 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -25,6 +26,7 @@ from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
 from lake.relations.source import renamed
 from lake.spark import zset
+from lake.spark.key_ranges import Ranges
 
 PASS_THROUGH = frozenset(
     {"Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "BatchEvalPython", "ArrowEvalPython"}
@@ -56,7 +58,8 @@ class Linear(Relation):
             rows = self.snapshot(reading)
         else:
             child_exact = exact and len(pushed) == len(keys.on)
-            rows = self.run(reading, [self.children[0].lookup(keys.pick(pushed), reading, child_exact)])
+            below = replace(keys.pick(pushed), within=self._within(keys, reading.catalyst))
+            rows = self.run(reading, [self.children[0].lookup(below, reading, child_exact)])
         return self.restricted(rows, keys, reading) if exact and len(pushed) < len(keys.on) else rows
 
     def pushed(self, on: Sequence[Expression], catalyst: Catalyst) -> dict[int, Expression]:
@@ -67,6 +70,11 @@ class Linear(Relation):
             if below is not None:
                 found[i] = below
         return found
+
+    def _within(self, keys: Keys, catalyst: Catalyst) -> tuple[tuple[Expression, Ranges], ...]:
+        """Of the ranges outside of which no rows are needed, those of columns of the child."""
+        found = [(self._below(column, catalyst), ranges) for column, ranges in keys.within]
+        return tuple((below, ranges) for below, ranges in found if below is not None and below.plain)
 
     def _below(self, expression: Expression, catalyst: Catalyst) -> Expression | None:
         child = self.children[0].node.output_ids

@@ -10,6 +10,7 @@ from lake.catalyst import Catalyst
 from lake.catalyst.determinism import order_dependence
 from lake.catalyst.guards import guarded
 from lake.catalyst.nodes import Expression, Node
+from lake.catalyst.window_range import window_range
 from lake.errors import DefinitionError
 from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
@@ -17,6 +18,7 @@ from lake.relations.joins import InnerJoin, Join, KeyedJoin
 from lake.relations.keyed import Keyed
 from lake.relations.linear import LINEAR, Linear, UnionAll
 from lake.relations.null_aware import NullAwareJoin
+from lake.relations.ranged_window import RangedWindow
 from lake.relations.source import Constant, Source
 from lake.relations.top import Top
 
@@ -59,6 +61,9 @@ class _Builder:
             return AddedAggregate(node, children, subqueries, keys=keys)
         if node.most:
             return Top(node, children, subqueries, most=node.most)
+        looked = window_range(node, self.catalyst) if node.kind == "Window" else None
+        if looked is not None:
+            return RangedWindow(node, children, subqueries, keys=keys, looked=looked)
         return Keyed(node, children, subqueries, keys=[keys] + [[]] * (len(children) - 1), reason=reason)
 
     def _join(self, node: Node) -> type[Join]:

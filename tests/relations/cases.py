@@ -264,6 +264,8 @@ SECTIONS |= {
             last_value(v) OVER (PARTITION BY s ORDER BY v, id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l FROM a""",
         "range_frame": """SELECT k, v, count(*) OVER (PARTITION BY k ORDER BY t
             RANGE BETWEEN INTERVAL 10 SECONDS PRECEDING AND CURRENT ROW) AS n FROM e""",
+        "range_frame_without_partition": """SELECT k, t, max(v) OVER (ORDER BY t
+            RANGE BETWEEN INTERVAL 10 SECONDS PRECEDING AND INTERVAL 2 SECONDS FOLLOWING) AS m FROM e""",
         "row_number_in_a_total_order": "SELECT id, s, v, row_number() OVER (PARTITION BY s ORDER BY v, id) AS r FROM a",
         "first_row_in_a_total_order": """SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY v DESC, id) AS r FROM a)
             WHERE r = 1""",

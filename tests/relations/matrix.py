@@ -53,10 +53,14 @@ _SUMMARY: Mapping[str, tuple[Sequence[str], str]] = {
     "`ROLLUP`, `CUBE`, `GROUPING SETS`": (["rollup", "cube_with_grouping_id", "grouping_sets"], ""),
     "`percentile`, `median`, `approx_count_distinct`": (["percentiles", "approximate_count"], ""),
     "`collect_list`, `listagg`, `max_by`": (["collected", "listagg", "max_by"], ""),
-    "Windows with `PARTITION BY`": (["window", "rank", "ntile", "range_frame"], ""),
+    "Windows with `PARTITION BY`": (["window", "rank", "ntile"], ""),
     "`row_number` in an order without ties": (["row_number_in_a_total_order", "first_row_in_a_total_order"], ""),
     "`row_number` in an order with ties": (["row_number", "first_row_of_a_key"], "Make the `ORDER BY` unique: add columns to it."),
     "Windows without `PARTITION BY`": (["window_without_partition", "rows_numbered"], ""),
+    "`RANGE` frames between two values, also without `PARTITION BY`": (
+        ["range_frame", "range_frame_without_partition"],
+        "Only rows within reach of a change.",
+    ),
     "`ORDER BY ... LIMIT`": (["order_by_limit", "order_by_limit_of_groups"], "Recomputed if too many of the first rows are deleted."),
     "`LIMIT ... OFFSET`": (["order_by_limit_offset"], ""),
     "Correlated subqueries, `LATERAL`": (["correlated_scalar", "correlated_count", "lateral_join"], ""),
@@ -69,7 +73,8 @@ _SUMMARY: Mapping[str, tuple[Sequence[str], str]] = {
 _TERMS = {
     "changes only": "the operator is applied to the changed rows; no table is read",
     "lookups": "the keys of the changed rows are looked up in the other tables (the bilinear rule)",
-    "affected keys": "all rows with a changed key are looked up, and the operator is recomputed for these keys",
+    "affected keys": "all rows with a changed key are looked up, and the operator is recomputed for these keys; of a window whose "
+    "frames are a `RANGE` between two values, only the rows within reach of a changed row",
     "stored rows": "the changes are added to the stored rows of the view; a group is read only if its minimum or maximum is deleted",
 }
 
