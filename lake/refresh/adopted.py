@@ -99,7 +99,7 @@ class AdoptRun:
         definition, inputs = self.definition, self.decision.inputs
         with self._reading() as reading:
             declared = {t: inputs.primary_keys[t] for t in definition.sources if t in self.decision.path.config.tables}
-            refuse_broken(definition, reading.sources, declared)
+            refuse_broken(definition, reading.sources, declared, inputs.pins)
             if definition.key_given or of_nulls(definition, reading.sources, inputs.primary_keys):
                 refuse_doubled_keys(definition, self._will_be(reading))
 

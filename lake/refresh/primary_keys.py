@@ -10,20 +10,28 @@ from pyspark.sql import functions as F
 
 from lake.config.models import HIDDEN_PREFIX
 from lake.core.sql import quoted
+from lake.delta.pinned import Pinned
 from lake.errors import KeyViolationError
 from lake.refresh.row_edits import SAMPLES
 from lake.relations.reading import Sources
 from lake.views.definition import Definition
 
 _ROWS = f"{HIDDEN_PREFIX}rows"
+_MOST = 10_000
+_unique: set[tuple[object, ...]] = set()
+"""Keys that this process has looked at, and found unique: the table's path, its version with the digest of the commit, the columns."""
 
 
-def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mapping[str, Sequence[str]]) -> None:
-    """Raise KeyViolationError naming table, key and sample keys where a primary key that the view depends on has duplicates."""
+def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mapping[str, Sequence[str]], pins: Mapping[str, Pinned]) -> None:
+    """Raise KeyViolationError naming table, key and sample keys where a primary key that the view depends on has duplicates.
+
+    `pins`: the versions that `sources` reads. A key of one of them is looked at once, for however many views.
+    """
     if not definition.depends_on_keys:
         return
     for table, key in primary_keys.items():
-        if not key:
+        looked_at = _identity(pins[table], key) if key else None
+        if not key or looked_at in _unique:
             continue
         columns = [F.col(quoted(c)) for c in key]
         broken = sources.rows(table).groupBy(*columns).agg(F.count(F.lit(1)).alias(_ROWS)).where(F.col(_ROWS) > 1).drop(_ROWS)
@@ -33,6 +41,14 @@ def refuse_broken(definition: Definition, sources: Sources, primary_keys: Mappin
                 [row.asDict() for row in broken.take(SAMPLES)],
                 f"Correct the data, or change `tables.{table}.primary_key` in the configuration.",
             )
+        if looked_at is not None and len(_unique) < _MOST:
+            _unique.add(looked_at)
+
+
+def _identity(pinned: Pinned, key: Sequence[str]) -> tuple[object, ...] | None:
+    """The key of one version of one table; None where the log does not tell versions of the same number apart."""
+    mark = pinned.log.mark(pinned.version.number)
+    return (pinned.log.path, pinned.version, mark, *key) if mark else None
 
 
 def of_nulls(definition: Definition, sources: Sources, primary_keys: Mapping[str, Sequence[str]]) -> bool:

@@ -8,7 +8,6 @@ Law: table + edits = table + changes, as multisets; an edit that does not find w
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,8 +23,7 @@ from lake.delta.transaction import FILE, POSITION, with_positions
 from lake.errors import InternalError, KeyViolationError
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
-from lake.spark import steps, zset
-from lake.spark.jvm.gateway import jvm_of
+from lake.spark import local_rows, steps, zset
 from lake.spark.key_ranges import Ranges, null_safe, ranges_of
 from lake.spark.local_rows import values_of
 from lake.views.definition import Definition, OutputColumn
@@ -67,8 +65,7 @@ class Edits:
         """
         if self.touched is None:
             return None
-        find = _by_key if self.definition.key is not None else _by_row
-        found = reading.frames.keep_rows(find(self, table, self.touched))
+        found = reading.frames.keep_rows(self._found(table, self.touched))
         doubled, there = _tally(found, f"{_WANTED} = 0", f"{_WANTED} > 0")
         if doubled:
             keys = [F.col(quoted(n)) for n in self.definition.key_names]
@@ -81,6 +78,13 @@ class Edits:
                 f'{self.definition.view}".'
             )
         return found if there else None
+
+    def _found(self, table: DataFrame, touched: Changes) -> DataFrame:
+        """Of each touched row that is in the table: how many are wanted, its file and position; on the driver, if both are there."""
+        by_key = self.definition.key is not None
+        names = self.definition.key_names if by_key else [c.name for c in self.definition.table_columns]
+        made = local_rows.found(table, touched.frame, names, [_WANTED], [FILE, POSITION], most=not by_key) if touched.local else None
+        return made if made is not None else (_by_key if by_key else _by_row)(self, table, touched)
 
 
 def in_names(definition: Definition, frame: DataFrame) -> DataFrame:
@@ -169,12 +173,10 @@ def _by_keys(definition: Definition, changes: DataFrame, also: str) -> DataFrame
 
 def _with_rows_by_key(definition: Definition, changes: Changes) -> DataFrame:
     """`_by_keys` with the row that is inserted, as a struct: on the driver where the changes are."""
-    names, keys, spark = schema(definition).names, definition.key_names, changes.frame.sparkSession
-    if changes.local:
-        asked = pickle.dumps([list(keys), list(names), WEIGHT, _ADDED, _REMOVED, _ROW], protocol=2)
-        made = jvm_of(spark).own_rows.byKeys(spark._jsparkSession, changes.frame._jdf, asked)
-        if made is not None:
-            return DataFrame(made, spark)
+    names = schema(definition).names
+    made = local_rows.by_keys(changes.frame, definition.key_names, names, WEIGHT, (_ADDED, _REMOVED, _ROW)) if changes.local else None
+    if made is not None:
+        return made
     row = f"first(IF({WEIGHT} > 0, struct({', '.join(map(quoted, names))}), NULL), true) AS {_ROW}"
     return _by_keys(definition, changes.frame, row)
 
@@ -245,9 +247,6 @@ def refuse_doubled_keys(definition: Definition, rows: DataFrame) -> None:
 
 def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     """For each touched key its row in the table: its key, how many are wanted, file and position."""
-    found = _found(table, touched, edits.definition.key_names, most=False)
-    if found is not None:
-        return found
     keys = [quoted(k) for k in edits.definition.key_names]
     names = [f"{_SOUGHT}_{i}" for i in range(len(keys))]  # beside the user's names
     sought = steps.over(touched.frame, steps.select([*[f"{k} AS {n}" for k, n in zip(keys, names, strict=True)], _WANTED]))
@@ -260,9 +259,6 @@ def _by_key(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
 def _by_row(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     """For each touched row as many of the table's equal rows as are wanted: how many, file and position."""
     columns = edits.definition.table_columns
-    found = _found(table, touched, [c.name for c in columns], most=True)
-    if found is not None:
-        return found
     sought, held = _encoded(touched.frame, columns, _SOUGHT, _WANTED), _encoded(table, columns, _HELD, FILE, POSITION)
     names = [f"{_SOUGHT}_{i}" for i in range(len(columns))]
     same = [_equal(edits.ranges.get(c.name), n, f"{_HELD}_{i}") for i, (c, n) in enumerate(zip(columns, names, strict=True))]
@@ -270,13 +266,6 @@ def _by_row(edits: Edits, table: DataFrame, touched: Changes) -> DataFrame:
     number = f"row_number() OVER (PARTITION BY {', '.join(names)} ORDER BY {FILE}, {POSITION}) AS {_NUMBER}"
     wanted = [_WANTED, FILE, POSITION]
     return steps.over(found, steps.select([*wanted, number]), steps.where(f"{_NUMBER} <= {_WANTED}"), steps.select(wanted))
-
-
-def _found(table: DataFrame, touched: Changes, names: Sequence[str], most: bool) -> DataFrame | None:
-    """The same on the driver, where all rows are there, by the columns `names`; `most`: no more of equal rows than are wanted."""
-    spark, asked = table.sparkSession, pickle.dumps([list(names), [_WANTED], [FILE, POSITION]], protocol=2)
-    made = jvm_of(spark).own_rows.found(spark._jsparkSession, table._jdf, touched.frame._jdf, asked, most) if touched.local else None
-    return None if made is None else DataFrame(made, spark)
 
 
 def _encoded(rows: DataFrame, columns: Sequence[OutputColumn], prefix: str, *others: str) -> DataFrame:

@@ -222,7 +222,7 @@ class Refresh:
     def _refuse_broken_keys(self, reading: Reading) -> None:
         tables = self.path.config.tables
         declared = {t: tables[t].primary_key for t in self.definition.sources if t in tables}
-        refuse_broken(self.definition, reading.sources, declared)
+        refuse_broken(self.definition, reading.sources, declared, self.inputs.pins)
 
     @contextmanager
     def _broken_keys_named(self, reading: Reading) -> Iterator[None]:

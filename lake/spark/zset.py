@@ -19,8 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lake.core.sql import quoted
-from lake.spark import steps
-from lake.spark.jvm.gateway import jvm_of
+from lake.spark import local_rows, steps
 from lake.spark.jvm.invoked import variant_bytes
 
 WEIGHT = "w"
@@ -75,10 +74,8 @@ def difference(a: DataFrame, b: DataFrame) -> DataFrame:
 
 def _total(frames: Sequence[DataFrame], signs: str) -> DataFrame:
     """Frames of the same columns (in any order) added up by their signs, consolidated: on the driver where all their rows are there."""
-    spark = frames[0].sparkSession
-    jvm = jvm_of(spark)
-    made = jvm.own_rows.added(spark._jsparkSession, jvm.conversions.listed([frame._jdf for frame in frames]), signs)
-    return DataFrame(made, spark) if made is not None else _consolidated(frames[0] if signs == "+" else steps.added(frames, signs))
+    made = local_rows.added(frames, signs)
+    return made if made is not None else _consolidated(frames[0] if signs == "+" else steps.added(frames, signs))
 
 
 def _consolidated(frame: DataFrame) -> DataFrame:
@@ -123,9 +120,9 @@ def to_rows(frame: DataFrame, what: str) -> DataFrame:
     Raises (inside Spark, as a failed job) where a weight is negative: the old side of a refresh held less than was deleted
     from it, which no history can cause; never filtered out (trap 9).
     """
-    by_hand = _repeated(frame, WEIGHT, 1, True)
-    if by_hand is not None:
-        return by_hand
+    made = local_rows.repeated(frame, WEIGHT, 1, every=True)
+    if made is not None:
+        return made
     negative = f"LAKEJOIN_INTERNAL: negative weight among the rows of {re.sub(_NO_TEXT, '_', what)}"
     copies = f"IF({WEIGHT} > 0, sequence(1L, {WEIGHT}), CAST(raise_error('{negative}') AS ARRAY<BIGINT>))"
     columns = [quoted(name) for name in value_columns(frame)]
@@ -134,20 +131,13 @@ def to_rows(frame: DataFrame, what: str) -> DataFrame:
 
 def side(frame: DataFrame, sign: int, weight: str = WEIGHT) -> DataFrame:
     """The rows that are inserted (1) or deleted (-1), as often as the weights in a column say, without this column."""
-    by_hand = _repeated(frame, weight, sign, False)
-    if by_hand is not None:
-        return by_hand
+    made = local_rows.repeated(frame, weight, sign, every=False)
+    if made is not None:
+        return made
     columns = [quoted(name) for name in frame.columns if name != weight]
     number = weight if sign > 0 else f"-{weight}"
     copies = f"explode(sequence(1L, {number})) AS {weight}_copy"
     return steps.over(frame, steps.where(f"{number} > 0"), steps.select([*columns, copies]), steps.select(columns))
-
-
-def _repeated(frame: DataFrame, weight: str, sign: int, every: bool) -> DataFrame | None:
-    """The rows with a sign on the driver, where all are there; None where they are not, or (`every`) one has the other sign."""
-    spark = frame.sparkSession
-    made = jvm_of(spark).own_rows.repeated(spark._jsparkSession, frame._jdf, weight, sign, every)
-    return None if made is None else DataFrame(made, spark)
 
 
 def is_bitwise(data_type: T.DataType) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
+from lake.catalyst import Catalyst
 from lake.core import cost
 from lake.errors import KeyViolationError
 from tests.lakes import TestLake
@@ -133,3 +135,26 @@ def test_a_broken_key_by_which_a_window_has_no_ties_is_named(lake: TestLake) -> 
     lake.sql("INSERT INTO {t} VALUES (4, 'x', 5)")
     with pytest.raises(KeyViolationError, match=r"primary key \(id\) of t"):
         lake.open.rebuild("v")
+
+
+def test_a_key_is_looked_at_once_for_all_views_and_again_in_each_version(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table("t", "SELECT id, id % 3 AS g FROM range(9)", key=["id"])
+    for view in ("v", "w"):
+        lake.view(view, "SELECT id, g FROM t")
+    looked_at, own = [], Catalyst.collected
+
+    def collected(self: Catalyst, frame: DataFrame, limit: int) -> tuple[DataFrame, int] | None:
+        looked_at.extend([frame.columns] if limit == 0 else [])
+        return own(self, frame, limit)
+
+    monkeypatch.setattr(Catalyst, "collected", collected)
+    for view in ("v", "w", "w"):
+        lake.open.rebuild(view)
+    assert looked_at == [["id"]]
+    lake.sql("INSERT INTO {t} VALUES (9, 0)")
+    lake.open.rebuild("w")
+    assert looked_at == [["id"], ["id"]]
+    lake.sql("INSERT INTO {t} VALUES (9, 1)")
+    for view in ("v", "w", "w"):
+        with pytest.raises(KeyViolationError, match=r"primary key \(id\) of t"):
+            lake.open.rebuild(view)
