@@ -137,8 +137,12 @@ class InnerJoin(Join):
 class KeyedJoin(Join, Keyed):
     """Outer, semi, anti and existence joins: rule 2 by their equi-keys.
 
-    Shortcut where the NULL-supplying (or tested) side did not change: the join is then linear in the preserved side,
-    changes(A ⟕ B) = ΔA ⟕ B.
+    Shortcut for keys that did not change on the NULL-supplying (or tested) side: there the join is linear in the preserved side. So with K
+    the keys of ΔB, and ΔA = ΔA(K) + ΔA(not K),
+
+        changes(A ⟕ B) = ΔA(not K) ⟕ B_until + (A_until ⟕ B_until)(K) - (A_since ⟕ B_since)(K)
+
+    New orders look up their customers; only of customers that changed themselves, all orders are read.
     """
 
     def __init__(
@@ -150,8 +154,31 @@ class KeyedJoin(Join, Keyed):
 
     def own_changes(self, reading: Reading) -> Changes | None:
         for side in self.walkable:
-            driving = reading.changes_of(self.children[side])
-            if driving is not None and reading.changes_of(self.children[1 - side]) is None:
-                frames = {side: driving.frame, 1 - side: self.other(1 - side, driving, reading)}
-                return reading.frames.keep(self.run(reading, [frames[0], frames[1]]))
+            driving, tested = (reading.changes_of(self.children[s]) for s in (side, 1 - side))
+            if driving is not None and tested is None:
+                return reading.frames.keep(self._linear(side, driving, reading))
+            if driving is not None and tested is not None and self.equi_keys:
+                return self._apart(side, driving, tested, reading)
         return Keyed.own_changes(self, reading)
+
+    def _linear(self, side: int, driving: Changes, reading: Reading) -> DataFrame:
+        """The join of rows of the preserved side with the other side's at `until`."""
+        return self._sides(side, driving.frame, self.other(1 - side, driving, reading), reading)
+
+    def _sides(self, side: int, preserved: DataFrame, other: DataFrame, reading: Reading) -> DataFrame:
+        return self.run(reading, [other, preserved] if side else [preserved, other])
+
+    def _apart(self, side: int, driving: Changes, tested: Changes, reading: Reading) -> Changes | None:
+        """The changes where both sides changed: of keys that changed on the NULL-supplying (or tested) side, and of the others."""
+        preserved, other = self.children[side], self.children[1 - side]
+        wanted = reading.keys([(tested, self.keys[1 - side])])
+        keys = wanted.pick(dict(enumerate(self.keys[side])))
+        within = reading.frames.keep(preserved.restricted(driving.frame, keys, reading))
+        without = driving if within is None else reading.frames.keep_consolidated(zset.subtract(driving.frame, within.frame))
+        rows = reading.frames.keep_rows(preserved.lookup(keys, reading)).frame
+        old = rows if within is None else zset.to_rows(zset.difference(rows, within.frame), preserved.node.kind)
+        held = reading.frames.keep_rows(other.lookup(wanted, reading)).frame
+        new = self._sides(side, rows, held, reading)
+        changed = zset.subtract(new, self._sides(side, old, other.rows_since(reading, held), reading))
+        parts = [changed] if without is None else [changed, self._linear(side, without, reading)]
+        return reading.frames.keep_consolidated(zset.add(parts))
