@@ -68,9 +68,8 @@ def test_whole_numbers(spark: SparkSession, frame: str) -> None:
     follow(View(spark, {"t": "k int, o int, v int"}, COUNT.format(frame)), 1, [*range(0, 60, 2), None], 3)
 
 
-@pytest.mark.parametrize("partition", ["", "PARTITION BY map(k, v)"])
-def test_without_a_key_to_look_up(spark: SparkSession, partition: str) -> None:
-    window = f"OVER ({partition} ORDER BY o RANGE BETWEEN 3 PRECEDING AND 1 FOLLOWING)"
+def test_without_a_partition(spark: SparkSession) -> None:
+    window = "OVER (ORDER BY o RANGE BETWEEN 3 PRECEDING AND 1 FOLLOWING)"
     follow(
         View(spark, {"t": "k int, o int, v int"}, f"SELECT k, o, count(*) {window} AS n, max(v) {window} AS m FROM t"),
         5,
@@ -92,6 +91,46 @@ def test_times_where_clocks_change(spark: SparkSession, frame: str) -> None:
     session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     view = View(session, {"t": "k int, o timestamp, v int"}, COUNT.format(frame))
     follow(view, 3, [*[CLOCKS_CHANGE + timedelta(hours=n) for n in range(0, 200, 3)], None], 4)
+
+
+FOLLOWING = "{} RANGE BETWEEN CURRENT ROW AND INTERVAL '1' {} FOLLOWING"
+
+
+@pytest.mark.parametrize("direction", ["", "DESC"])
+def test_a_month_later_an_earlier_row_may_be_the_later_one(spark: SparkSession, direction: str) -> None:
+    """31 January, 01:00, and a month is before 28 January, 20:00, and a month: Spark gives one row what the other took."""
+    view = View(spark, {"t": "k int, o timestamp, v int"}, COUNT.format(FOLLOWING.format(direction, "MONTH")))
+    month = 3 if direction else 1
+    pair = [datetime(2026, month, 28, 20, tzinfo=UTC), datetime(2026, month, 31, 1, tzinfo=UTC)]
+    between: Rows = [(1, datetime(2026, 2, 28, hour, tzinfo=UTC), hour) for hour in (0, 5, 10, 15, 22)]
+    for one, other in (pair, reversed(pair)):
+        view.assert_law({"t": [(1, one, 50), *between]}, {"t": [(1, one, 50), *between, (1, other, 60)]})
+
+
+@pytest.mark.parametrize("direction", ["", "DESC"])
+def test_a_day_later_an_earlier_row_may_be_the_later_one(spark: SparkSession, direction: str) -> None:
+    """Where clocks are put forward within the day."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    view = View(session, {"t": "k int, o timestamp, v int"}, COUNT.format(FOLLOWING.format(direction, "DAY")))
+    rows: Rows = [(1, datetime(2026, 3, 8, 7, minute, tzinfo=UTC), minute) for minute in (5, 15, 30, 40, 50)]
+    rows += [(1, datetime(2026, 3, 7, 8, tzinfo=UTC), 2), (1, datetime(2026, 3, 9, 6, 45, tzinfo=UTC), 3)]
+    for added in (datetime(2026, 3, 7, 7, 45, tzinfo=UTC), datetime(2026, 3, 9, 7, tzinfo=UTC)):
+        view.assert_law({"t": rows}, {"t": [*rows, (1, added, 9)]})
+
+
+def test_ends_that_are_no_value_of_the_type_are_computed_for_whole_partitions(spark: SparkSession) -> None:
+    """Spark takes another value for them, without an error: a row may then see any other."""
+    following = "RANGE BETWEEN CURRENT ROW AND {} FOLLOWING"
+    view = View(spark, {"t": "k int, o date, v int"}, COUNT.format(following.format(2147483647)))
+    assert not ranged(view)
+    rows: Rows = [(1, date(2024, 1, day), day) for day in (1, 2, 3)]
+    view.assert_law({"t": rows}, {"t": [*rows, (1, date(1969, 1, 1), 9)]})
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    view = View(session, {"t": "k int, o tinyint, v int"}, COUNT.format(following.format(10)))
+    assert not ranged(view)
+    view.assert_law({"t": [(1, 120, 1), (1, 121, 2), (1, 125, 3)]}, {"t": [(1, 115, 9), (1, 120, 1), (1, 121, 2), (1, 125, 3)]})
 
 
 def test_the_ends_of_a_type(spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from lake.core.sql import quoted
-from lake.spark import steps, zset
+from lake.spark import local_rows, steps, zset
 from lake.spark.jvm.gateway import jvm_of
 
 NAME = "a.b `c`"
@@ -115,3 +115,23 @@ def test_filtered_and_computed_rows_on_the_driver_stay_there(spark: SparkSession
     found = zset.consolidate(steps.over(rows, steps.where("id > 1"), steps.select(["id % 2 AS odd", "w"])))
     assert is_on_driver(found)
     assert {(r.odd, r.w) for r in found.collect()} == {(0, 2), (1, 2)}
+
+
+def test_keys_are_equal_where_spark_says_so(spark: SparkSession) -> None:
+    """-0.0 and 0.0 are rows apart, and one key: keys of floats are left to Spark."""
+    rows = on_driver(spark.sql("SELECT * FROM VALUES (0.0D, 1, -1L), (-0.0D, 1, 1L) AS t(d, id, w)"))
+    assert zset.consolidate(rows).count() == 2
+    names = ("added", "removed", "row")
+    assert local_rows.by_keys(rows, ["d"], ["d", "id"], "w", names) is None
+    found = local_rows.by_keys(rows, ["id"], ["d", "id"], "w", names)
+    assert found is not None
+    [row] = found.collect()
+    assert (row.k0, row.added, row.removed, str(row.row.d)) == (1, 1, 1, "-0.0")
+    assert local_rows.found(rows, rows, ["d"], ["w"], ["id"], most=False) is None
+    assert local_rows.found(rows, zset.weighted(rows.drop("w")), ["d", "id"], ["w"], ["id"], most=True) is not None
+
+
+def test_few_rows_with_large_weights_are_repeated_by_spark(spark: SparkSession) -> None:
+    rows = on_driver(spark.sql("SELECT 'x' AS v, 200000L AS w"))
+    assert local_rows.repeated(rows, "w", 1, every=True) is None
+    assert zset.side(rows, 1).count() == zset.to_rows(rows, "a Join").count() == 200_000

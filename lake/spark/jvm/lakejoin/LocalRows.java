@@ -61,6 +61,7 @@ import scala.collection.immutable.Seq;
 public final class LocalRows {
   private static final String WEIGHT = "w";
   private static final int COMPILED = 20_000; // from so many rows on, code for them is worth its making
+  private static final int MOST = 100_000; // rows that are made of few with large weights
 
   /** Rows, and what each column is in them. */
   private static final class Rows {
@@ -84,6 +85,13 @@ public final class LocalRows {
       return true;
     }
 
+    /** The same of columns that are a key: these are equal where Spark says so, for which -0.0 is 0.0. */
+    boolean hasKey(List names) {
+      if (!has(names)) return false;
+      for (Object column : named(names)) if (floats(((Attribute) column).dataType())) return false;
+      return true;
+    }
+
     List named(List names) {
       List found = new ArrayList();
       for (Object name : names) found.add(columns.get(of((String) name)));
@@ -100,9 +108,8 @@ public final class LocalRows {
       List made = new ArrayList();
       for (Object name : names) {
         Expression value = (Expression) values.get(of((String) name));
-        if (value.dataType() instanceof DoubleType) value = new If(new IsNaN(value), new Literal(Double.valueOf(Double.NaN), value.dataType()), value);
-        if (value.dataType() instanceof FloatType) value = new If(new IsNaN(value), new Literal(Float.valueOf(Float.NaN), value.dataType()), value);
-        made.add(value);
+        Object nan = value.dataType() instanceof DoubleType ? (Object) Double.valueOf(Double.NaN) : Float.valueOf(Float.NaN);
+        made.add(floats(value.dataType()) ? new If(new IsNaN(value), new Literal(nan, value.dataType()), value) : value);
       }
       return projected(made, data.size());
     }
@@ -180,7 +187,10 @@ public final class LocalRows {
     else had[0] += weight;
   }
 
-  /** The rows whose weight (in a column) has a sign (1 or -1), as often as it says, without it; null also where `all` and a weight has the other sign. */
+  /**
+   * The rows whose weight (in a column) has a sign (1 or -1), as often as it says, without it; null also where `all`, and one has the other
+   * sign, and for very many rows.
+   */
   public Dataset repeated(SparkSession session, Dataset frame, String named, int sign, boolean all) {
     Rows rows = rows(frame);
     int weight = rows == null ? -1 : rows.of(named);
@@ -193,6 +203,7 @@ public final class LocalRows {
     for (Object each : rows.data) {
       long number = sign * rows.number(weight, (InternalRow) each);
       if (number < 0 && all) return null;
+      if (number > MOST - found.size()) return null;
       if (number <= 0) continue;
       InternalRow row = projection.apply((InternalRow) each).copy();
       for (long i = 0; i < number; i++) found.add(row);
@@ -208,7 +219,7 @@ public final class LocalRows {
     List given = (List) new Unpickler().loads(names);
     List keys = (List) given.get(0), struct = (List) given.get(1), own = given.subList(2, 6);
     Rows rows = rows(frame);
-    if (rows == null || !rows.has(keys) || !rows.has(struct)) return null;
+    if (rows == null || !rows.hasKey(keys) || !rows.has(struct)) return null;
     int weight = rows.of((String) own.get(0));
     UnsafeProjection key = rows.projection(keys), whole = rows.projection(struct);
     Map found = new LinkedHashMap();
@@ -250,7 +261,8 @@ public final class LocalRows {
     List given = (List) new Unpickler().loads(names);
     List keys = (List) given.get(0), own = (List) given.get(1), others = (List) given.get(2);
     Rows wanted = rows(sought), held = rows(table);
-    if (wanted == null || held == null || !wanted.has(keys) || !wanted.has(own) || !held.has(keys) || !held.has(others)) return null;
+    if (wanted == null || held == null || !wanted.has(own) || !held.has(others)) return null;
+    if (most ? !wanted.has(keys) || !held.has(keys) : !wanted.hasKey(keys) || !held.hasKey(keys)) return null;
     List columns = new ArrayList(held.named(keys)), other = wanted.named(keys);
     for (int i = 0; i < columns.size(); i++) {
       if (!((Attribute) columns.get(i)).dataType().equals(((Attribute) other.get(i)).dataType())) return null;
@@ -341,6 +353,10 @@ public final class LocalRows {
     return type instanceof LongType || type instanceof IntegerType || type instanceof ShortType || type instanceof ByteType
         || type instanceof DecimalType || type instanceof DateType || type instanceof TimestampType || type instanceof TimestampNTZType
         || type instanceof BooleanType || type instanceof BinaryType || type instanceof DoubleType || type instanceof FloatType;
+  }
+
+  private static boolean floats(DataType type) {
+    return type instanceof DoubleType || type instanceof FloatType;
   }
 
   private static UnsafeProjection projected(List expressions, int rows) {

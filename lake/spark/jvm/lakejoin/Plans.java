@@ -166,15 +166,42 @@ public final class Plans {
 
   /**
    * A frame of operators with analysed expressions over one analysed plan: what the analyser would do is to see which columns can be NULL now.
-   * Joins and unions are analysed, since both sides may have the same columns.
+   * Where a column has an id that occurs below, too (a node's columns have the same ids on each level), it gives one of them another.
    */
   private static Dataset framed(SparkSession session, LogicalPlan plan) {
-    return single(plan) ? resolved(session, UpdateAttributeNullability$.MODULE$.apply(plan)) : Dataset.ofRows(session, plan);
+    return apart(plan) ? resolved(session, UpdateAttributeNullability$.MODULE$.apply(plan)) : Dataset.ofRows(session, plan);
   }
 
-  private static boolean single(LogicalPlan plan) {
-    while (!plan.analyzed() && plan.children().size() == 1) plan = (LogicalPlan) plan.children().head();
-    return plan.analyzed();
+  /** Whether a plan is made of operators over one analysed plan, and none of their columns has an id of one in it. */
+  private static boolean apart(LogicalPlan plan) {
+    Set ids = new HashSet();
+    while (!plan.analyzed() && plan.children().size() == 1) {
+      for (Object each : Sequences.list(plan.output())) ids.add(((Attribute) each).exprId());
+      plan = (LogicalPlan) plan.children().head();
+    }
+    return plan.analyzed() && !has(plan, ids);
+  }
+
+  /** Whether a column anywhere in a plan has one of some ids. */
+  private static boolean has(LogicalPlan plan, Set ids) {
+    for (Object each : Sequences.list(plan.output())) if (ids.contains(((Attribute) each).exprId())) return true;
+    for (Object child : Sequences.list(plan.children())) if (has((LogicalPlan) child, ids)) return true;
+    return false;
+  }
+
+  /** Whether no two plans have a column of the same id anywhere. */
+  static boolean apart(List plans) {
+    Set ids = new HashSet();
+    for (Object plan : plans) {
+      if (has((LogicalPlan) plan, ids)) return false;
+      addIds((LogicalPlan) plan, ids);
+    }
+    return true;
+  }
+
+  private static void addIds(LogicalPlan plan, Set ids) {
+    for (Object each : Sequences.list(plan.output())) ids.add(((Attribute) each).exprId());
+    for (Object child : Sequences.list(plan.children())) addIds((LogicalPlan) child, ids);
   }
 
   /** The ids of the RDDs among a plan's leaves, each after a blank. */

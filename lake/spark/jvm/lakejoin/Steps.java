@@ -86,7 +86,7 @@ public final class Steps {
       sides.add(weighted(((Dataset) frames.get(i)).queryExecution().analyzed(), first, signs.charAt(i) == '-'));
     }
     LogicalPlan plan = sides.size() == 1 ? (LogicalPlan) sides.get(0) : new Union(Sequences.seq(sides), false, false);
-    return sameTypes(sides) ? Plans.resolved(session, plan) : Dataset.ofRows(session, plan);
+    return sameTypes(sides) && Plans.apart(sides) ? Plans.resolved(session, plan) : Dataset.ofRows(session, plan);
   }
 
   /** Whether plans have columns of the same types, so that a union of them has no need of casts. */
