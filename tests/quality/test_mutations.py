@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from lake.errors import InternalError
 from lake.quality import check
 from lake.relations.base import Relation
-from lake.relations.joins import InnerJoin, Join
+from lake.relations.joins import InnerJoin, Join, KeyedJoin
 from lake.relations.reading import Changes, Reading
 from lake.relations.source import Source
 from lake.spark import zset
@@ -67,11 +67,19 @@ def _keys_of_one_side(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Reading, "keys", lambda self, parts: right(self, parts[:1]))
 
 
+def _tested_side_ignored(patch: pytest.MonkeyPatch) -> None:
+    def wrong(self: KeyedJoin, side: int, driving: Changes, tested: Changes, reading: Reading) -> Changes | None:
+        return reading.frames.keep(self._linear(side, driving, reading))
+
+    patch.setattr(KeyedJoin, "_apart", wrong)
+
+
 def _old_rows_at_until(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Relation, "rows_since", lambda self, reading, rows: rows)
 
 
 JOIN = "SELECT a.k, a.x, b.s FROM a JOIN b ON a.k = b.k AND a.x > b.least"
+FULL = JOIN.replace("JOIN", "FULL JOIN")
 OUTER, ANTI = JOIN.replace("JOIN", "LEFT JOIN"), "SELECT k, x FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE a.k = b.k AND a.x > b.least)"
 GROUPED = "SELECT a.k, count(*) AS n, max(a.x) AS most FROM a LEFT JOIN b ON a.k = b.k GROUP BY a.k"
 MUTATIONS: dict[str, tuple[Mutation, tuple[str, ...]]] = {
@@ -80,7 +88,8 @@ MUTATIONS: dict[str, tuple[Mutation, tuple[str, ...]]] = {
     "the other term dropped": (_with_terms(1, 2), (JOIN,)),
     "deletes ignored": (_deletes_ignored, (JOIN, OUTER, ANTI, GROUPED)),
     "the residual condition ignored": (_residual_ignored, (JOIN, OUTER)),
-    "keys of one side only": (_keys_of_one_side, (OUTER, ANTI, GROUPED)),
+    "keys of one side only": (_keys_of_one_side, (FULL,)),
+    "changes of the NULL-supplying side ignored": (_tested_side_ignored, (OUTER, ANTI, GROUPED)),
     "old rows at until": (_old_rows_at_until, (OUTER, ANTI, GROUPED)),
 }
 BROKEN = [pytest.param(broken, query, id=f"{name}: {query}") for name, (broken, queries) in MUTATIONS.items() for query in queries]
