@@ -41,9 +41,11 @@ def window_range(node: Node, catalyst: Catalyst) -> WindowRange | None:
     """
     orders = catalyst.list(node.plan.orderSpec())
     order = catalyst.expression(orders[0].child()) if orders else None
-    if order is None or not order.plain or not isinstance(catalyst.type_of(order), (*_WHOLE, T.DateType, T.TimestampType)):
+    if order is None or not order.plain:
         return None
     data_type = catalyst.type_of(order)
+    if not isinstance(data_type, (*_WHOLE, T.DateType, T.TimestampType)):
+        return None
     if isinstance(data_type, _WHOLE) and catalyst.spark.conf.get("spark.sql.ansi.enabled") != "true":
         return None
     found = [_ends(alias.child(), data_type) for alias in catalyst.list(node.plan.windowExpressions())]

@@ -15,12 +15,10 @@ import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.FileSourceMetadataAttribute$;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
-import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -34,7 +32,6 @@ import org.apache.spark.sql.delta.deletionvectors.RoaringBitmapArray;
 import org.apache.spark.sql.delta.storage.dv.HadoopFileSystemDVStore;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -145,27 +142,16 @@ final class HeldFiles {
       RoaringBitmapArray deleted = file.deleted(log, (AddFile) each);
       for (int i = 0; i < file.rows.length; i++) {
         if (deleted != null && deleted.contains(i)) continue;
-        Long had = (Long) weights.get(file.rows[i]);
-        long now = weight + (had == null ? 0 : had.longValue());
-        if (now == 0) weights.remove(file.rows[i]);
-        else weights.put(file.rows[i], Long.valueOf(now));
+        LocalRows.add(weights, file.rows[i], weight, true);
       }
     }
   }
 
   private InternalRow[] weighted(Map weights) {
-    DataType[] types = new DataType[columns.size() + 1];
-    for (int i = 0; i < columns.size(); i++) types[i] = ((Expression) columns.get(i)).dataType();
-    types[columns.size()] = DataTypes.LongType;
-    UnsafeProjection projection = UnsafeProjection$.MODULE$.create(types);
-    InternalRow[] found = new InternalRow[weights.size()];
-    int at = 0;
-    for (Object each : weights.entrySet()) {
-      Map.Entry row = (Map.Entry) each;
-      InternalRow weight = new GenericInternalRow(new Object[] {row.getValue()});
-      found[at++] = projection.apply(new JoinedRow((InternalRow) row.getKey(), weight)).copy();
-    }
-    return found;
+    List all = new ArrayList(columns);
+    all.add(new Literal(Long.valueOf(0), DataTypes.LongType)); // stands for a weight
+    List found = LocalRows.joined(compiled(all), weights);
+    return (InternalRow[]) found.toArray(new InternalRow[found.size()]);
   }
 
   /** Some files by their keys, those that are not held yet read together; null for too many rows. */
@@ -198,7 +184,7 @@ final class HeldFiles {
     InternalRow[] all = Plans.first(session, Dataset.ofRows(session, reading(session, missing)).queryExecution(), limit + 1);
     if (all.length > limit) return false;
     int number = columns.size();
-    UnsafeProjection own = own();
+    UnsafeProjection own = compiled(columns);
     String path = null;
     List of = null;
     for (int i = 0; i < all.length; i++) {
@@ -214,10 +200,9 @@ final class HeldFiles {
     return true;
   }
 
-  private UnsafeProjection own() {
-    List bound = new ArrayList();
-    for (Object each : columns) bound.add(new BoundReference(bound.size(), ((Expression) each).dataType(), ((Expression) each).nullable()));
-    return UnsafeProjection$.MODULE$.create(Sequences.seq(bound));
+  /** Rows of any types as they are held. */
+  private static UnsafeProjection compiled(List columns) {
+    return UnsafeProjection$.MODULE$.create(Sequences.seq(LocalRows.bound(columns)));
   }
 
   /** All rows of some files, with those that are deleted, and of each row its file and its place in it. */

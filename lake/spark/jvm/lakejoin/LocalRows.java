@@ -49,7 +49,6 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.Option;
 import scala.collection.immutable.ArraySeq;
 import scala.collection.immutable.Seq;
 
@@ -129,17 +128,13 @@ public final class LocalRows {
   /** The rows of a weighted frame added up, by a job where they are not known; null also for more than twice so many. */
   public Dataset collected(SparkSession session, Dataset frame, int limit) {
     QueryExecution query = frame.queryExecution();
-    List columns = Sequences.list(query.analyzed().output()), values = new ArrayList();
-    for (Object each : columns) {
-      Attribute column = (Attribute) each;
-      if (!simple(column.dataType())) return null;
-      values.add(new BoundReference(values.size(), column.dataType(), column.nullable()));
-    }
+    List columns = Sequences.list(query.analyzed().output());
+    for (Object each : columns) if (!simple(((Attribute) each).dataType())) return null;
     Rows known = rows(frame);
     if (known == null) {
       InternalRow[] found = Plans.first(session, query, 2 * limit + 1);
       if (found.length > 2 * limit) return null;
-      known = new Rows(columns, values, Arrays.asList((Object[]) found));
+      known = new Rows(columns, bound(columns), Arrays.asList((Object[]) found));
     }
     return total(session, Collections.singletonList(known), "+");
   }
@@ -165,26 +160,21 @@ public final class LocalRows {
       int sign = signs.charAt(s) == '-' ? -1 : 1;
       for (Object each : side.data) {
         InternalRow row = (InternalRow) each;
-        add(weights, projection.apply(row), weight < 0 ? sign : sign * side.number(weight, row));
+        add(weights, projection.apply(row), weight < 0 ? sign : sign * side.number(weight, row), false);
       }
     }
     for (Object each : first.named(names)) columns.add(((Attribute) ((Attribute) each).newInstance()).withNullability(nullable[columns.size()]));
     columns.add(number(WEIGHT));
-    List types = types(columns), found = new ArrayList();
-    UnsafeProjection whole = projected(types, weights.size());
-    for (Object each : weights.entrySet()) {
-      long[] weight = (long[]) ((Map.Entry) each).getValue();
-      if (weight[0] == 0) continue;
-      InternalRow counted = new GenericInternalRow(new Object[] {Long.valueOf(weight[0])});
-      found.add(whole.apply(new JoinedRow((InternalRow) ((Map.Entry) each).getKey(), counted)).copy());
-    }
-    return local(session, columns, found);
+    return local(session, columns, joined(projected(bound(columns), weights.size()), weights));
   }
 
-  private static void add(Map weights, UnsafeRow row, long weight) {
-    long[] had = (long[]) weights.get(row);
-    if (had == null) weights.put(row.copy(), new long[] {weight});
-    else had[0] += weight;
+  /** Add a weight to that of a row, which is let go at 0. Equal rows are one, bit by bit. `kept`: the row stays as it is. */
+  static void add(Map weights, UnsafeRow row, long weight, boolean kept) {
+    Object[] had = (Object[]) weights.get(row);
+    long now = weight + (had == null ? 0 : ((Long) had[0]).longValue());
+    if (now == 0) weights.remove(row);
+    else if (had == null) weights.put(kept ? row : row.copy(), new Object[] {Long.valueOf(now)});
+    else had[0] = Long.valueOf(now);
   }
 
   /**
@@ -249,7 +239,7 @@ public final class LocalRows {
     }
     DataType type = new CreateNamedStruct(Sequences.seq(fields)).dataType();
     columns.add(new AttributeReference((String) own.get(3), type, true, Metadata.empty(), NamedExpression.newExprId(), Sequences.seq(new ArrayList())));
-    return local(session, columns, joined(columns, found));
+    return local(session, columns, joined(projected(bound(columns), found.size()), found));
   }
 
   /**
@@ -279,7 +269,7 @@ public final class LocalRows {
     columns.addAll(held.named(others));
     List made = new ArrayList(), found = new ArrayList();
     for (Object each : columns) made.add(((Attribute) each).newInstance());
-    UnsafeProjection at = held.projection(keys), place = held.projection(others), whole = projected(types(columns), by.size());
+    UnsafeProjection at = held.projection(keys), place = held.projection(others), whole = projected(bound(columns), by.size());
     for (Object each : held.data) {
       InternalRow row = (InternalRow) each;
       UnsafeRow same = at.apply(row);
@@ -291,8 +281,8 @@ public final class LocalRows {
     return local(session, made, found);
   }
 
-  private static List joined(List columns, Map of) {
-    UnsafeProjection whole = projected(types(columns), of.size());
+  /** Each row of a map with the values that it stands for after its own, as `whole` makes them one row. */
+  static List joined(UnsafeProjection whole, Map of) {
     List found = new ArrayList();
     for (Object each : of.entrySet()) {
       InternalRow values = new GenericInternalRow((Object[]) ((Map.Entry) each).getValue());
@@ -329,9 +319,8 @@ public final class LocalRows {
 
   private static Rows rows(LogicalPlan plan) {
     if (plan instanceof LocalRelation) {
-      List columns = Sequences.list(plan.output()), values = new ArrayList();
-      for (Object each : columns) values.add(new BoundReference(values.size(), ((Attribute) each).dataType(), ((Attribute) each).nullable()));
-      return new Rows(columns, values, Sequences.list(((LocalRelation) plan).data()));
+      List columns = Sequences.list(plan.output());
+      return new Rows(columns, bound(columns), Sequences.list(((LocalRelation) plan).data()));
     }
     Rows below = plan instanceof Project ? rows(((Project) plan).child()) : null;
     if (below == null) return null;
@@ -364,9 +353,10 @@ public final class LocalRows {
     return rows < COMPILED ? InterpretedUnsafeProjection.createProjection(of) : UnsafeProjection$.MODULE$.create(of);
   }
 
-  private static List types(List columns) {
+  /** Columns (or other expressions) by their places in rows that have their values in this order. */
+  static List bound(List columns) {
     List found = new ArrayList();
-    for (Object each : columns) found.add(new BoundReference(found.size(), ((Attribute) each).dataType(), ((Attribute) each).nullable()));
+    for (Object each : columns) found.add(new BoundReference(found.size(), ((Expression) each).dataType(), ((Expression) each).nullable()));
     return found;
   }
 
@@ -375,7 +365,6 @@ public final class LocalRows {
   }
 
   private static Dataset local(SparkSession session, List columns, List rows) {
-    Seq data = ArraySeq.unsafeWrapArray(rows.toArray(new InternalRow[rows.size()]));
-    return Plans.resolved(session, new LocalRelation(Sequences.seq(columns), data, false, Option.empty()));
+    return Plans.local(session, columns, ArraySeq.unsafeWrapArray(rows.toArray(new InternalRow[rows.size()])));
   }
 }

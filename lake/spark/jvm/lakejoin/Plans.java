@@ -176,32 +176,33 @@ public final class Plans {
   private static boolean apart(LogicalPlan plan) {
     Set ids = new HashSet();
     while (!plan.analyzed() && plan.children().size() == 1) {
-      for (Object each : Sequences.list(plan.output())) ids.add(((Attribute) each).exprId());
+      addIds(plan.output(), ids);
       plan = (LogicalPlan) plan.children().head();
     }
-    return plan.analyzed() && !has(plan, ids);
-  }
-
-  /** Whether a column anywhere in a plan has one of some ids. */
-  private static boolean has(LogicalPlan plan, Set ids) {
-    for (Object each : Sequences.list(plan.output())) if (ids.contains(((Attribute) each).exprId())) return true;
-    for (Object child : Sequences.list(plan.children())) if (has((LogicalPlan) child, ids)) return true;
-    return false;
+    return plan.analyzed() && Collections.disjoint(ids, ids(plan));
   }
 
   /** Whether no two plans have a column of the same id anywhere. */
   static boolean apart(List plans) {
-    Set ids = new HashSet();
+    Set all = new HashSet();
     for (Object plan : plans) {
-      if (has((LogicalPlan) plan, ids)) return false;
-      addIds((LogicalPlan) plan, ids);
+      Set ids = ids((LogicalPlan) plan);
+      if (!Collections.disjoint(all, ids)) return false;
+      all.addAll(ids);
     }
     return true;
   }
 
-  private static void addIds(LogicalPlan plan, Set ids) {
-    for (Object each : Sequences.list(plan.output())) ids.add(((Attribute) each).exprId());
-    for (Object child : Sequences.list(plan.children())) addIds((LogicalPlan) child, ids);
+  /** The ids of all columns in a plan. */
+  private static Set ids(LogicalPlan plan) {
+    Set found = new HashSet();
+    addIds(plan.output(), found);
+    for (Object child : Sequences.list(plan.children())) found.addAll(ids((LogicalPlan) child));
+    return found;
+  }
+
+  private static void addIds(Seq columns, Set ids) {
+    for (Object each : Sequences.list(columns)) ids.add(((Attribute) each).exprId());
   }
 
   /** The ids of the RDDs among a plan's leaves, each after a blank. */
@@ -277,7 +278,7 @@ public final class Plans {
     List columns = new ArrayList();
     for (Object each : Sequences.list(plan.output())) columns.add(((Attribute) each).newInstance());
     columns.add(new AttributeReference(WEIGHT, DataTypes.LongType, false, Metadata.empty(), NamedExpression.newExprId(), NOTHING));
-    return resolved(session, new LocalRelation(Sequences.seq(columns), ArraySeq.unsafeWrapArray(rows), false, Option.empty()));
+    return local(session, columns, ArraySeq.unsafeWrapArray(rows));
   }
 
   /** How many bytes of rows are held. */
@@ -423,6 +424,11 @@ public final class Plans {
     for (Object each : Sequences.list(plan.output())) {
       columns.add(((Attribute) ((Attribute) each).newInstance()).withName((String) names.get(columns.size())));
     }
+    return local(session, columns, data);
+  }
+
+  /** Rows on the driver as a frame, in columns that no other plan has. */
+  static Dataset local(SparkSession session, List columns, Seq data) {
     return resolved(session, new LocalRelation(Sequences.seq(columns), data, false, Option.empty()));
   }
 
