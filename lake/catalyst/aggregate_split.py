@@ -9,6 +9,7 @@ decimals is evaluated from its sum and count by Spark's own expression; one of w
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
@@ -17,6 +18,8 @@ from lake.catalyst.nodes import Measure, Node
 from lake.spark.jvm.gateway import Java, kind_of
 
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_DIGITS = 20
+"""Of the name of a kept row: 80 bits, so that no two of a view's have the same."""
 _COMPARED = _INTEGERS | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
 
 
@@ -33,6 +36,20 @@ def stored(node: Node, catalyst: Catalyst) -> Node:
     if node.kind == "Limit":
         return replace(node, most=catalyst.most(node))
     return split(node, catalyst) if node.kind == "Aggregate" else node
+
+
+def kept(node: Node, catalyst: Catalyst) -> Node:
+    """An aggregate over all rows, anywhere in a query, split in two; the same node where it is another one, or can't be."""
+    if node.kind != "Aggregate" or node.measures or catalyst.grouping_keys(node):
+        return node
+    if catalyst.subquery_plans(node) or anywhere(node.children[0], catalyst):
+        return node
+    project = split(node, catalyst)
+    if project is node:
+        return node
+    (below,) = project.children
+    name = hashlib.sha256(catalyst.normal_form(below.plan).encode()).hexdigest()[:_DIGITS]
+    return replace(project, children=(replace(below, kept=name),))
 
 
 def split(node: Node, catalyst: Catalyst) -> Node:

@@ -50,6 +50,10 @@ class Running(Trees):
         self._assert_grounded(top)
         return DataFrame(self._plans.named(self._session, top, children), self.spark)
 
+    def condition(self, node: Node, values: Mapping[int, Literal]) -> Expression:
+        """A filter's condition with a literal for each subquery in it, by its expression id."""
+        return self.expression(self._with_values(node.plan, values).condition())
+
     def project(self, frame: DataFrame, expressions: Mapping[str, Expression], keep: bool = False) -> DataFrame:
         """The expressions evaluated over the frame's rows, under the given names (of ours); `keep`: beside its own columns."""
         made = self.listed([e.java for e in expressions.values()])

@@ -61,6 +61,11 @@ class Computation:
     def definition(self) -> Definition:
         return self.target.definition
 
+    @property
+    def final_stamp(self) -> Stamp:
+        """The stamp to publish, once the rows are computed: with the rows of aggregates that it keeps."""
+        return replace(self.stamp, totals=dict(self.reading.kept.until))
+
     def of_changes(self) -> Edits | AllRows | None:
         """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""
         try:

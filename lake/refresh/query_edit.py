@@ -35,7 +35,10 @@ NO_ROWS = {"inserted": 0, "updated": 0, "deleted": 0}
 
 
 def stamp_of_edit(current: Published, stamp: Stamp, **changed: Any) -> Stamp:
-    """The next stamp of a view's table, of the same snapshot. `stamp`: the present one; `changed`: what else differs from it."""
+    """The next stamp of a view's table, of the same snapshot, without what belongs to the query before the edit.
+
+    `stamp`: the present one; `changed`: what else differs from it.
+    """
     return replace(
         stamp,
         number=current.next_number,
@@ -44,6 +47,7 @@ def stamp_of_edit(current: Published, stamp: Stamp, **changed: Any) -> Stamp:
         mode="edit",
         started=time.time(),
         lookups=None,
+        totals=None,
         **changed,
     )
 

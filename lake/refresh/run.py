@@ -28,6 +28,7 @@ from lake.refresh.outcome import result_of
 from lake.refresh.primary_keys import of_nulls, refuse_broken
 from lake.refresh.publish import LostRaceError, Target
 from lake.refresh.row_edits import Edits, in_names
+from lake.relations.kept_rows import KeptRows
 from lake.relations.lookup_cache import LookupCache
 from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS
@@ -137,9 +138,10 @@ class Refresh:
 
     def _incremental(self, current: Published, decided: RefreshPlan, sources: PinnedSources, since: Snapshot) -> RefreshResult:
         limit = budget(self._decision.view, self.definition, self.inputs, current)
+        kept = KeptRows(current.stamp.totals or {} if current.stamp is not None else {})
         with (
             few_changes(self.spark) as end,
-            Reading(self.definition.catalyst, sources, budget=limit, on_many=end) as reading,
+            Reading(self.definition.catalyst, sources, budget=limit, on_many=end, kept=kept) as reading,
             self._broken_keys_named(reading),
         ):
             computation, cache = self._computation(current, decided, reading), self.cache
@@ -156,13 +158,13 @@ class Refresh:
     def _published(self, computation: Computation, decided: RefreshPlan, edits: Edits | AllRows | None) -> RefreshResult:
         if isinstance(edits, AllRows):
             return self._replaced(computation, decided)
-        publish.publish(computation.target, computation.stamp, edits, computation.reading)
+        publish.publish(computation.target, computation.final_stamp, edits, computation.reading)
         return result_of(decided, edits=edits, reading=computation.reading)
 
     def _replaced(self, computation: Computation, decided: RefreshPlan) -> RefreshResult:
         """Publish all rows of the recomputed query instead of the stored rows (`on_recompute`), with the table's columns as they are."""
         rows = self._all_rows(computation, persist=False)
-        inserted, deleted = publish.publish_all(computation.target, computation.stamp, rows, replace=True)
+        inserted, deleted = publish.publish_all(computation.target, computation.final_stamp, rows, replace=True)
         result = result_of(decided, inserted, deleted, reading=computation.reading)
         return replace(result, reason=f"{result.reason}; all rows were written (on_recompute)")
 
@@ -176,7 +178,7 @@ class Refresh:
         """Write all rows, instead of the table's. `why`: that is done although the table has rows; empty for a new table."""
         replaces = bool(why)
         rows = self._all_rows(computation, persist=replaces)
-        inserted, deleted = publish.publish_all(computation.target, computation.stamp, rows, replace=replaces, redefined=replaces)
+        inserted, deleted = publish.publish_all(computation.target, computation.final_stamp, rows, replace=replaces, redefined=replaces)
         result = result_of(decided, inserted, deleted)
         if not replaces or decided.mode == "build":
             return result

@@ -1,4 +1,5 @@
-"""Adds changes to stored sums and counts, where an aggregate is the view's root under projections (trap 10).
+"""Adds changes to sums and counts: those stored in the view, where an aggregate is its root under projections (trap 10), and those kept in
+the stamp (total.py).
 
 Let g be the groups of the child's changes Δ⁺ - Δ⁻ (inserted rows, deleted rows). The view stores, in hidden columns where
 the query does not select them, the parts of its aggregates: count(*), and for each argument x the count of its values and their sum. Then
@@ -32,6 +33,7 @@ from lake.catalyst.guards import LARGEST
 from lake.catalyst.nodes import Expression, Measure, Node, column_name
 from lake.relations.base import Relation
 from lake.relations.frames import Changes
+from lake.relations.keyed import Keyed
 from lake.relations.reading import Reading
 from lake.relations.stored import Stored
 from lake.spark import steps, zset
@@ -39,8 +41,8 @@ from lake.spark import steps, zset
 _SIGN, _STALE = "sign", "stale"
 
 
-class AddedAggregate(Stored):
-    """An aggregate at a view's root; `measures` are its columns beside the groups."""
+class Added(Keyed):
+    """An aggregate that can be added up; `measures` are its columns beside the groups."""
 
     def __init__(
         self, node: Node, children: Sequence[Relation], subqueries: Mapping[int, Relation] | None = None, *, keys: Sequence[Expression]
@@ -48,11 +50,6 @@ class AddedAggregate(Stored):
         super().__init__(node, children, subqueries, keys=[keys])
         assert node.measures
         self.measures = node.measures
-
-    @property
-    def rule(self) -> str:  # type: ignore[override]
-        extremes = any(m.kind in ("min", "max") for m in self.measures)
-        return "added to the stored rows" + (", looked up where a group's minimum or maximum is deleted" if extremes else "")
 
     def renewed(self, stored_rows: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """stored + the aggregate of the inserted rows - the aggregate of the deleted rows."""
@@ -66,13 +63,27 @@ class AddedAggregate(Stored):
             return added.frame.drop(_STALE)
         return _with_recomputed(self, added, reading)
 
+    def rows_of(self, stale: Changes, reading: Reading) -> DataFrame:
+        """The child's rows of the groups that can't be added to."""
+        (child,), (keys,) = self.children, self.keys
+        return child.lookup(reading.keys([(stale, keys)]), reading) if keys else child.snapshot(reading)
 
-def _signed(aggregate: AddedAggregate, rows: DataFrame, sign: int) -> DataFrame:
+
+class AddedAggregate(Added, Stored):
+    """One at a view's root."""
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        extremes = any(m.kind in ("min", "max") for m in self.measures)
+        return "added to the stored rows" + (", looked up where a group's minimum or maximum is deleted" if extremes else "")
+
+
+def _signed(aggregate: Added, rows: DataFrame, sign: int) -> DataFrame:
     """The aggregate of the stored rows (sign 0), of the inserted rows (1), or of the deleted rows (-1)."""
     return steps.over(rows, steps.select([*[a.column for a in aggregate.output], f"{sign} AS {_SIGN}"]))
 
 
-def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame], may_overflow: Sequence[Measure]) -> DataFrame:
+def _added(aggregate: Added, parts: Sequence[DataFrame], may_overflow: Sequence[Measure]) -> DataFrame:
     """stored + inserted - deleted for each group; `stale` where a minimum or maximum may be deleted, or a sum overflowed."""
     measured = {m.id for m in aggregate.measures}
     groups = [a.column for a in aggregate.output if a.id not in measured]
@@ -91,7 +102,7 @@ def _added(aggregate: AddedAggregate, parts: Sequence[DataFrame], may_overflow: 
     )
 
 
-def _rows_of(aggregate: AddedAggregate) -> Measure:
+def _rows_of(aggregate: Added) -> Measure:
     return next(m for m in aggregate.measures if m.kind == "rows")
 
 
@@ -134,15 +145,10 @@ def _count_of(measure: Measure) -> str:
     return column_name(measure.count)
 
 
-def _with_recomputed(aggregate: AddedAggregate, added: Changes, reading: Reading) -> DataFrame:
+def _with_recomputed(aggregate: Added, added: Changes, reading: Reading) -> DataFrame:
     """The added rows, with the stale groups looked up."""
     stale = reading.frames.keep(added.frame.where(_STALE).drop(_STALE))
     fresh = added.frame.where(f"NOT {_STALE}").drop(_STALE)
     if stale is None:
         return fresh
-    child = aggregate.children[0]
-    if aggregate.keys[0]:
-        rows = child.lookup(reading.keys([(stale, aggregate.keys[0])]), reading)
-    else:
-        rows = child.snapshot(reading)
-    return fresh.unionByName(aggregate.run(reading, [rows]))
+    return fresh.unionByName(aggregate.run(reading, [aggregate.rows_of(stale, reading)]))

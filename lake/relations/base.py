@@ -30,12 +30,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from lake.catalyst.nodes import Attribute, Node
+from lake.catalyst.nodes import Attribute, Expression, Node
 from lake.relations.frames import Changes
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
 from lake.spark import zset
-from lake.spark.key_ranges import null_safe
+from lake.spark.key_ranges import Ranges, null_safe
+
+Bounds = Sequence[tuple[Expression, Ranges]]
+"""Columns of a relation, and ranges of their values."""
 
 
 class Relation(ABC):
@@ -83,6 +86,10 @@ class Relation(ABC):
     def snapshot(self, reading: Reading) -> DataFrame:
         """All rows at `until`."""
         return self.run(reading, [child.snapshot(reading) for child in self.children])
+
+    def snapshot_near(self, bounds: Bounds, reading: Reading) -> DataFrame:
+        """All rows at `until`; those with a value outside of some columns' bounds may be left out."""
+        return self.snapshot(reading)
 
     def snapshot_since(self, reading: Reading) -> DataFrame:
         """All rows at `since`, from the newer end (the law, read backwards)."""

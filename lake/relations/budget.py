@@ -67,9 +67,10 @@ class Budget:
         if changed > self.share * rows:
             self.refuse(f": {changed:,} changes of {rows:,} rows are more than {self.share:.0%} (recompute_above)")
 
-    def recompute_operator(self, size: int, why: str) -> None:
-        """Count an operator that is recomputed over tables of `size` bytes. Raises FallBackToRecompute where the whole query is cheaper."""
-        if _BOTH_ENDS * size > self.recompute > 0:
+    def recompute_operator(self, size: int, why: str, times: int = _BOTH_ENDS) -> None:
+        """Count an operator that is recomputed over tables of `size` bytes, read so many times. Raises FallBackToRecompute where the whole
+        query is cheaper."""
+        if times * size > self.recompute > 0:
             raise FallBackToRecompute(why)
         self.reasons.append(why)
 

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression
-from lake.relations.base import Relation
+from lake.relations.base import Bounds, Relation
 from lake.relations.frames import Changes
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
@@ -58,7 +58,7 @@ class Linear(Relation):
             rows = self.snapshot(reading)
         else:
             child_exact = exact and len(pushed) == len(keys.on)
-            below = replace(keys.pick(pushed), within=self._within(keys, reading.catalyst))
+            below = replace(keys.pick(pushed), within=self._within(keys.within, reading.catalyst))
             rows = self.run(reading, [self.children[0].lookup(below, reading, child_exact)])
         return self.restricted(rows, keys, reading) if exact and len(pushed) < len(keys.on) else rows
 
@@ -71,9 +71,12 @@ class Linear(Relation):
                 found[i] = below
         return found
 
-    def _within(self, keys: Keys, catalyst: Catalyst) -> tuple[tuple[Expression, Ranges], ...]:
+    def snapshot_near(self, bounds: Bounds, reading: Reading) -> DataFrame:
+        return self.run(reading, [self.children[0].snapshot_near(self._within(bounds, reading.catalyst), reading)])
+
+    def _within(self, bounds: Bounds, catalyst: Catalyst) -> tuple[tuple[Expression, Ranges], ...]:
         """Of the ranges outside of which no rows are needed, those of columns of the child."""
-        found = [(self._below(column, catalyst), ranges) for column, ranges in keys.within]
+        found = [(self._below(column, catalyst), ranges) for column, ranges in bounds]
         return tuple((below, ranges) for below, ranges in found if below is not None and below.plain)
 
     def _below(self, expression: Expression, catalyst: Catalyst) -> Expression | None:

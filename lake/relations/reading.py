@@ -13,6 +13,7 @@ from lake.catalyst.nodes import Expression, Literal
 from lake.core import cost
 from lake.relations.budget import Budget, FallBackToRecompute
 from lake.relations.frames import Changes, Frames
+from lake.relations.kept_rows import KeptRows
 from lake.relations.lookup_keys import Keys
 from lake.relations.tables import Sources, Tables
 from lake.spark.key_ranges import ranges_of
@@ -41,7 +42,7 @@ class Computed(Protocol):
 class Reading:
     """One refresh. What a relation computed is stored, or a deep tree would compute its leaves again and again (trap 24).
 
-    `local_limit`: the most rows that are brought to the driver; `on_many`: called when there are more.
+    `local_limit`: the most rows that are brought to the driver; `on_many`: called when there are more; `kept`: rows that stamps keep.
     """
 
     catalyst: Catalyst
@@ -50,6 +51,7 @@ class Reading:
     budget: Budget = field(default_factory=Budget)
     cache: Cache | None = None
     on_many: Callable[[], None] | None = None
+    kept: KeptRows = field(default_factory=KeptRows)
     frames: Frames = field(init=False)
     tables: Tables = field(init=False)
     _changes: dict[int, Changes | None] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class Reading:
     def fall_back(self, why: FallBackToRecompute) -> None:
         """From here on the query is recomputed, whatever it costs."""
         self.budget.fall_back(why)
+        self.kept.forget()
         self.frames.expect_many()
 
     def bytes_of(self, relation: Computed) -> int:

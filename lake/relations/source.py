@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from lake.catalyst.nodes import Attribute, Node
 from lake.core.sql import quoted
-from lake.relations.base import Relation
+from lake.relations.base import Bounds, Relation
 from lake.relations.frames import Changes
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
@@ -63,8 +63,11 @@ class Source(Relation):
         return self._read
 
     def snapshot(self, reading: Reading) -> DataFrame:
+        return self.snapshot_near((), reading)
+
+    def snapshot_near(self, bounds: Bounds, reading: Reading) -> DataFrame:
         small = self._small(reading)
-        return _named(reading.tables.rows(self.name), self.output) if small is None else self._own(small)
+        return _named(reading.tables.rows(self.name, self._names(bounds)), self.output) if small is None else self._own(small)
 
     def own_changes(self, reading: Reading) -> Changes | None:
         found = reading.tables.changes(self.name, self.columns)
@@ -108,9 +111,12 @@ class Source(Relation):
         return _named(reading.tables.rows(self.name, self._among(keys)), self._read) if small is None else small
 
     def _among(self, keys: Keys) -> dict[str, Ranges]:
+        return self._names([*keys.within, *[(e, r) for e, r in zip(keys.on, keys.ranges, strict=True) if r is not None]])
+
+    def _names(self, bounds: Bounds) -> dict[str, Ranges]:
+        """The bounds by the table's columns."""
         names = {a.id: a.name for a in self.node.output}
-        bounded = [*keys.within, *zip(keys.on, keys.ranges, strict=True)]
-        return {names[e.attribute]: r for e, r in bounded if e.attribute is not None and r is not None}
+        return {names[e.attribute]: ranges for e, ranges in bounds if e.attribute is not None}
 
     def _small(self, reading: Reading) -> DataFrame | None:
         size = reading.sources.bytes(self.name)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
+from lake.catalyst.aggregate_split import kept
 from lake.catalyst.determinism import order_dependence
 from lake.catalyst.guards import guarded
 from lake.catalyst.nodes import Expression, Node
@@ -21,6 +22,8 @@ from lake.relations.null_aware import NullAwareJoin
 from lake.relations.ranged_window import RangedWindow
 from lake.relations.source import Constant, Source
 from lake.relations.top import Top
+from lake.relations.total import Total
+from lake.relations.value_filter import ValueFilter
 
 _INNER = ("Inner", "Cross")
 _CONSTANTS = frozenset({"LocalRelation", "OneRowRelation", "Range"})
@@ -42,6 +45,7 @@ class _Builder:
 
     def relation(self, node: Node, above: tuple[str, ...] = ()) -> Relation:
         """`above`: the kinds of the operators above that look up rows, "Inner" for an inner join."""
+        node = kept(node, self.catalyst)
         node = replace(node, order_dependent=order_dependence(node, self.catalyst, self.guards))
         node = guarded(node, self.catalyst, raising=self.guards)
         if not node.children:
@@ -51,14 +55,14 @@ class _Builder:
         inner = self.catalyst.subquery_trees(node)
         subqueries = {expression: build(subquery, self.catalyst, self.guards) for expression, subquery in inner.items()}
         if node.kind in LINEAR:
-            return Linear(node, children, subqueries)
+            return (ValueFilter if node.kind == "Filter" and subqueries else Linear)(node, children, subqueries)
         if node.kind == "Union":
             return UnionAll(node, children, subqueries)
         if node.kind == "Join":
             return self._join(node)(node, children, subqueries, catalyst=self.catalyst)
         keys, reason = self._keys(node)
         if node.measures:
-            return AddedAggregate(node, children, subqueries, keys=keys)
+            return (Total if node.kept else AddedAggregate)(node, children, subqueries, keys=keys)
         if node.most:
             return Top(node, children, subqueries, most=node.most)
         looked = window_range(node, self.catalyst) if node.kind == "Window" else None

@@ -8,14 +8,13 @@ from lake.relations.base import Relation
 from lake.relations.keyed import Keyed
 from lake.views.definition import Definition
 
-_TOTAL = "make the aggregate over all rows a view of its own, which adds changes to its stored row, and read that view here"
 _VALUES = (
     "aggregate in two steps: a view that groups by the DISTINCT values (SELECT x, count(*) ... GROUP BY x), and the aggregate over all "
     "rows as a view over that one"
 )
-_OTHER_TOTAL = (
-    "make the aggregate over all rows a view of its own, with functions that can be added up: count, sum, avg, min and max of whole "
-    "numbers, decimals and dates (CAST floating-point numbers AS DECIMAL)"
+_TOTAL = (
+    "compute the aggregate over all rows with functions that can be added up: count, sum, avg, min and max of whole numbers, decimals and "
+    "dates (CAST floating-point numbers AS DECIMAL)"
 )
 _WINDOW = "add PARTITION BY to the window; if only the first rows are wanted, end the query with ORDER BY ... LIMIT instead"
 _LIMIT = "end a query of its own with ORDER BY ... LIMIT, without OFFSET, and read that view here"
@@ -48,7 +47,7 @@ def _of(relation: Relation, catalyst: Catalyst) -> str:
         case "Aggregate":
             if of_distinct(relation.node, catalyst):
                 return _VALUES
-            return _TOTAL if split(relation.node, catalyst) is not relation.node else _OTHER_TOTAL
+            return _APART if split(relation.node, catalyst) is not relation.node else _TOTAL  # what it reads depends on an order
         case "Window":
             return _KEYS if catalyst.partition_keys(relation.node) else _WINDOW
         case "Limit":

@@ -296,6 +296,22 @@ SECTIONS |= {
             (SELECT max(CAST(v AS double)) FROM a) AS f, (SELECT min(v) < 3 FROM a) AS o FROM a""",
         "scalar_of_no_row": """SELECT id, (SELECT max(w) FROM b WHERE id > 900) AS m FROM a
             WHERE (v > (SELECT min(v) FROM a WHERE id < 0)) IS NULL""",
+        "newest_rows": "SELECT s, v FROM (SELECT s, v FROM a WHERE s <> 'n') WHERE v >= (SELECT max(v) - 20 FROM a)",
+        "between_two_values": "SELECT id, v FROM a WHERE (SELECT min(w) FROM b) < v AND v < (SELECT max(w) / 10 FROM b)",
+        "filter_by_a_value_of_strings": "SELECT id FROM a WHERE s > (SELECT min(k) FROM c) OR v = (SELECT count(*) FROM b)",
+        "total_of_a_join": """SELECT a.s, t.n, t.m FROM a CROSS JOIN
+            (SELECT count(*) AS n, avg(x.v + b.w) AS m FROM a x JOIN b ON x.id = b.id WHERE x.v > 0) t""",
+        "total_over_groups": "SELECT s, v, (SELECT max(t) FROM (SELECT id, sum(w) AS t FROM b GROUP BY id)) AS m FROM a",
+        "share_of_a_total": "SELECT s, v / (SELECT CAST(sum(v) AS decimal(20, 0)) FROM a) AS p FROM a",
+        "total_twice": """SELECT a.s, x.n + y.n AS n FROM a CROSS JOIN (SELECT count(w) AS n FROM b) x
+            JOIN (SELECT count(w) AS n FROM b) y ON y.n > a.v""",
+        "total_with_having": "SELECT count(*) AS n, sum(v) AS t FROM a HAVING count(v) > 3",
+        "extremes_of_every_type": """SELECT id, lo, hi, first_day, flag, local, least_x, mk FROM a CROSS JOIN
+            (SELECT min(t) AS lo, max(k) AS hi, min(CAST(t AS date)) AS first_day,
+            max(v > 3) AS flag, max(CAST(t AS timestamp_ntz)) AS local FROM e)
+            CROSS JOIN (SELECT min(x) AS least_x, max(k) AS mk FROM c WHERE x > 1)""",
+        "total_with_filter": """SELECT s, n, t FROM a CROSS JOIN
+            (SELECT count(*) FILTER (WHERE w > 100) AS n, sum(w) FILTER (WHERE id IS NULL) AS t FROM b)""",
         "correlated_count": "SELECT s, (SELECT count(*) FROM b WHERE b.id = a.id) AS n FROM a",
         "lateral_join": "SELECT a.s, l.m FROM a, LATERAL (SELECT max(w) AS m FROM b WHERE b.id = a.id) l",
     },

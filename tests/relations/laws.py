@@ -19,7 +19,9 @@ from lake.core.sql import quoted
 from lake.refresh import changes
 from lake.refresh.row_edits import in_names
 from lake.relations.budget import FallBackToRecompute
+from lake.relations.kept_rows import KeptRows
 from lake.relations.reading import Reading
+from lake.relations.total import Total
 from lake.spark import zset
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.key_ranges import Ranges
@@ -122,12 +124,15 @@ class View:
             local_frame(session, rows, self.schemas[name]).createOrReplaceTempView(name)
         return Counter(frozen(tuple(r)) for r in session.sql(self.query).collect())
 
-    def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 40_000) -> Counter[Any]:
-        """The relation's changes, consolidated, over the query's own columns."""
+    def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 40_000, kept: bool = True) -> Counter[Any]:
+        """The relation's changes, consolidated, over the query's own columns.
+
+        `kept`: the stamp has the rows of aggregates over all rows.
+        """
         sources = ListedSources(self.spark, self.schemas, since, until, as_written=local_limit == 0)
-        with Reading(self.catalyst, sources, local_limit) as reading:
-            with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
-                stored = in_names(self.definition, self.definition.unguarded.relation.snapshot(before))
+        with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
+            stored = in_names(self.definition, self.definition.unguarded.relation.snapshot(before))
+        with Reading(self.catalyst, sources, local_limit, kept=KeptRows(before.kept.until if kept else {})) as reading:
             try:
                 found = self._found(stored, reading)
             except FallBackToRecompute as why:
@@ -167,3 +172,5 @@ class View:
         before, after = self.truth(since), self.truth(until)
         expected = Counter({row: after[row] - before[row] for row in {*before, *after} if after[row] != before[row]})
         assert self.changes(since, until, local_limit) == expected
+        if any(isinstance(relation, Total) for relation in self.definition.relation.walk()):
+            assert self.changes(since, until, local_limit, kept=False) == expected

@@ -16,6 +16,7 @@ from lake.relations.joins import InnerJoin
 from lake.relations.keyed import Keyed
 from lake.relations.null_aware import NullAwareJoin
 from lake.relations.stored import stored_of
+from lake.relations.total import Total
 from lake.spark.session import make_session
 from lake.views.explain import explain
 from tests.conftest import QUICK
@@ -63,8 +64,12 @@ _SUMMARY: Mapping[str, tuple[Sequence[str], str]] = {
     ),
     "`ORDER BY ... LIMIT`": (["order_by_limit", "order_by_limit_of_groups"], "Recomputed if too many of the first rows are deleted."),
     "`LIMIT ... OFFSET`": (["order_by_limit_offset"], ""),
+    "Aggregates over all rows inside a query": (["total_of_a_join", "total_twice"], "Of integers, decimals, dates and strings."),
     "Correlated subqueries, `LATERAL`": (["correlated_scalar", "correlated_count", "lateral_join"], ""),
-    "Uncorrelated scalar subqueries": (["scalar_subquery", "scalar_subquery_in_select"], "If the value changes, so is what uses it."),
+    "Uncorrelated scalar subqueries": (
+        ["scalar_subquery", "scalar_subquery_in_select"],
+        "If the value changes, a filter reads the rows between both values; anything else that uses it is recomputed.",
+    ),
     "`INTERSECT`, `EXCEPT`, with and without `ALL`": (["intersect", "except", "intersect_all", "except_all"], ""),
     "`PIVOT`": (["pivot"], "With a column to group by it is incremental."),
     "Tumbling, hopping and session windows with a key": (["tumbling_window_join", "hopping_window", "session_window"], ""),
@@ -76,6 +81,8 @@ _TERMS = {
     "affected keys": "all rows with a changed key are looked up, and the operator is recomputed for these keys; of a window whose "
     "frames are a `RANGE` between two values, only the rows within reach of a changed row",
     "stored rows": "the changes are added to the stored rows of the view; a group is read only if its minimum or maximum is deleted",
+    "totals": "the changes are added to the row of an aggregate over all rows, which the view's last commit keeps; its table is read "
+    "only if its minimum or maximum is deleted",
 }
 
 
@@ -109,6 +116,16 @@ _LABELS = {
     "joined_after": "join above an aggregate",
     "subquery_above": "scalar subquery above an aggregate",
     "collected": "`collect_list`",
+    "newest_rows": "filter from a maximum on",
+    "between_two_values": "filter between two scalar subqueries",
+    "filter_by_a_value_of_strings": "filter by a scalar subquery of strings",
+    "total_of_a_join": "aggregate over all rows of a join, in a query",
+    "total_over_groups": "aggregate over all groups, in a query",
+    "share_of_a_total": "share of a total",
+    "total_twice": "the same total twice",
+    "total_with_having": "`HAVING` without `GROUP BY`",
+    "total_with_filter": "aggregates over all rows with `FILTER`, in a query",
+    "extremes_of_every_type": "minima and maxima over all rows, in a query",
     "added": "`count`, `sum` and `avg`",
     "added_decimals": "sums of decimals",
     "added_expressions": "expressions over aggregates",
@@ -163,7 +180,7 @@ incremental.
 ## Incremental, with exceptions
 
 These are incremental unless the data forces a recompute: `NOT IN` when a NULL appears, `ORDER BY ... LIMIT` when so
-many of the first rows are deleted that the stored rows are not enough.
+many of the first rows are deleted that the stored rows are not enough, a scalar subquery when its value changes.
 """,
     Answer.BY_KEY: """
 ## Incremental by key
@@ -199,7 +216,9 @@ def answer(view: View) -> Answer:
     if definition.scope:
         return Answer.BY_KEY
     stored = stored_of(definition.relation) if definition.carried else None
-    until = any(isinstance(r, NullAwareJoin) for r in relations) or (stored is not None and not isinstance(stored, AddedAggregate))
+    until = any(isinstance(r, NullAwareJoin) or r.subqueries for r in relations) or (
+        stored is not None and not isinstance(stored, AddedAggregate)
+    )
     return Answer.UNTIL if until else Answer.INCREMENTAL
 
 
@@ -216,12 +235,14 @@ def how(view: View) -> str:
         return f"({', '.join(names)})"
     stored = stored_of(definition.relation) if definition.carried else None
     terms = [_term(r, stored) for r in definition.relation.walk()]
-    return ", ".join(term for term in ("stored rows", "lookups", "affected keys") if term in terms) or "changes only"
+    return ", ".join(term for term in ("stored rows", "totals", "lookups", "affected keys") if term in terms) or "changes only"
 
 
 def _term(relation: Relation, stored: Relation | None) -> str:
     if relation is stored:
         return "stored rows"
+    if isinstance(relation, Total):
+        return "totals"
     return "lookups" if isinstance(relation, InnerJoin) else "affected keys" if isinstance(relation, Keyed) else "changes only"
 
 

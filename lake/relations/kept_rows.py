@@ -1,0 +1,41 @@
+"""The rows of aggregates over all rows inside a query, which the stamp keeps from one refresh to the next (total.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+Row = tuple[str | None, ...]
+"""One row: a text for each value, None for NULL."""
+_MOST_OF_ONE, _MOST = 1_000, 16_000
+"""Characters of one row, and of all rows of a stamp."""
+
+
+@dataclass
+class KeptRows:
+    """Rows by the names of their aggregates (`Node.kept`). `since`: those that the stamp has; `until`: those for the next stamp."""
+
+    since: Mapping[str, Row] = field(default_factory=dict)
+    until: dict[str, Row] = field(default_factory=dict)
+    _frames: dict[int, DataFrame] = field(default_factory=dict)
+
+    def frame(self, relation: object, computed: Callable[[], DataFrame]) -> DataFrame:
+        """A relation's row at `until`, computed once."""
+        if id(relation) not in self._frames:
+            self._frames[id(relation)] = computed()
+        return self._frames[id(relation)]
+
+    def keep(self, name: str, row: Row) -> None:
+        """Note a row at `until`; one that is too long is computed again at the next refresh."""
+        length = sum(len(value or "") for value in row)
+        others = sum(len(value or "") for name, kept in self.until.items() for value in (name, *kept))
+        if length <= _MOST_OF_ONE and others + length + len(name) <= _MOST:
+            self.until[name] = row
+
+    def forget(self) -> None:
+        """From here on all rows are computed from the tables."""
+        self.since = {}
+        self.until.clear()
+        self._frames.clear()
