@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from lake.catalyst import Catalyst
 from lake.catalyst.determinism import anywhere
+from lake.catalyst.distinct_steps import in_two_steps
 from lake.catalyst.nodes import Measure, Node
 from lake.spark.jvm.gateway import Java, kind_of
 
@@ -35,21 +36,28 @@ def stored(node: Node, catalyst: Catalyst) -> Node:
         return node
     if node.kind == "Limit":
         return replace(node, most=catalyst.most(node))
-    return split(node, catalyst) if node.kind == "Aggregate" else node
+    return _split_in_steps(node, catalyst) if node.kind == "Aggregate" else node
 
 
 def kept(node: Node, catalyst: Catalyst) -> Node:
-    """An aggregate over all rows, anywhere in a query, split in two; the same node where it is another one, or can't be."""
+    """An aggregate over all rows, anywhere in a query, split so that the stamp can keep its row; the same node where it is another one, or
+    can't be."""
     if node.kind != "Aggregate" or node.measures or catalyst.grouping_keys(node):
         return node
     if catalyst.subquery_plans(node) or anywhere(node.children[0], catalyst):
         return node
-    project = split(node, catalyst)
+    project = _split_in_steps(node, catalyst)
     if project is node:
         return node
     (below,) = project.children
     name = hashlib.sha256(catalyst.normal_form(below.plan).encode()).hexdigest()[:_DIGITS]
     return replace(project, children=(replace(below, kept=name),))
+
+
+def _split_in_steps(node: Node, catalyst: Catalyst) -> Node:
+    whole = in_two_steps(node, catalyst)
+    found = split(whole, catalyst)
+    return node if found is whole else found
 
 
 def split(node: Node, catalyst: Catalyst) -> Node:
@@ -66,7 +74,8 @@ def split(node: Node, catalyst: Catalyst) -> Node:
 def of_distinct(node: Node, catalyst: Catalyst) -> bool:
     """Whether a function of an aggregate is one of DISTINCT values."""
     found = catalyst.census(node.plan.aggregateExpressions(), subqueries=False).of(["AggregateExpression"])
-    return node.children[0].kind == "Expand" or any(java.isDistinct() for _, java in found)
+    (child,) = node.children
+    return any(each.kind == "Expand" for each in (child, *child.children)) or any(java.isDistinct() for _, java in found)
 
 
 class _UnsupportedError(Exception):

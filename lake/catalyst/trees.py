@@ -113,6 +113,12 @@ class Trees(Expressions):
         plan = self._aggregate(node.plan.groupingExpressions(), self.seq(outputs), node.plan.child(), node.plan.hint())
         return replace(node, spine=(plan,), output=self.attributes(plan.output()))
 
+    def grouped(self, node: Node, groups: Sequence[Java], outputs: Sequence[Java]) -> Node:
+        """An aggregate of other groups, with other output columns, over the children of the node."""
+        (child,) = node.children
+        plan = self._aggregate(self.seq(groups), self.seq(outputs), child.spine[0], node.plan.hint())
+        return replace(node, spine=(plan,), output=self.attributes(plan.output()))
+
     def window(self, window: Java, named: Sequence[Java]) -> Java:
         """A window of the same partitions and order with other expressions."""
         return self._window(self.seq(named), window.partitionSpec(), window.orderSpec(), window.child(), window.hint())

@@ -113,7 +113,8 @@ class Relation(ABC):
 
         Raises FallBackToRecompute where the whole query would be cheaper: it is run once.
         """
-        reading.budget.recompute_operator(reading.bytes_of(self), f"{self.node.kind} was recomputed: {self.reason or reason}")
+        size = sum(reading.bytes_of(child) for child in self.children)  # what its subqueries read, they count themselves
+        reading.budget.recompute_operator(size, f"{self.node.kind} was recomputed: {self.reason or reason}")
         new = self.run(reading, [child.snapshot(reading) for child in self.children])
         old = self.run(reading, [child.snapshot_since(reading) for child in self.children], since=True)
         return reading.frames.keep_consolidated(zset.subtract(new, old))

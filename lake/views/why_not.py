@@ -9,8 +9,8 @@ from lake.relations.keyed import Keyed
 from lake.views.definition import Definition
 
 _VALUES = (
-    "aggregate in two steps: a view that groups by the DISTINCT values (SELECT x, count(*) ... GROUP BY x), and the aggregate over all "
-    "rows as a view over that one"
+    "make a view of the aggregates of DISTINCT values (SELECT count(DISTINCT x), ... FROM t), and one of the others, and read these views "
+    "here"
 )
 _TOTAL = (
     "compute the aggregate over all rows with functions that can be added up: count, sum, avg, min and max of whole numbers, decimals and "

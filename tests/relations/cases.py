@@ -233,6 +233,11 @@ SECTIONS |= {
             HAVING count(*) > 1""",
         "distincts_and_averages": """SELECT upper(s) AS u, count(DISTINCT v) FILTER (WHERE id > 1) AS d, sum(DISTINCT id) AS e, avg(v) AS m,
             count(*) FILTER (WHERE v > 3) AS f FROM a GROUP BY upper(s)""",
+        "distinct_over_all_rows": "SELECT count(DISTINCT v) AS d, count(*) AS n, sum(v) AS t, min(s) AS m, sum(DISTINCT v) AS u FROM a",
+        "distinct_average_over_all_rows": "SELECT avg(DISTINCT w) AS m, sum(w) FILTER (WHERE id > 1) AS t, count(id) AS n FROM b",
+        "distinct_strings_over_all_rows": "SELECT count(DISTINCT upper(k)) + 1 AS d, sum(x) AS t, max(x) AS m FROM c",
+        "distinct_in_a_subquery": "SELECT id, v FROM a WHERE v > (SELECT count(DISTINCT w) + min(id) FROM b)",
+        "distincts_alone": "SELECT count(DISTINCT v) + count(DISTINCT id) AS d, sum(DISTINCT id) AS e FROM a",
         "distincts_of_all_rows": "SELECT count(DISTINCT v) AS d, count(DISTINCT id) AS e, max(s) AS m FROM a",
         "distincts_rolled_up": """SELECT s, id, count(DISTINCT v) AS d, count(DISTINCT v % 2) AS e, sum(v) AS n FROM a
             GROUP BY ROLLUP (s, id)""",

@@ -8,13 +8,14 @@ from pyspark.sql import SparkSession
 from lake.views import explain
 from tests.relations.laws import View
 
-TABLES = {"a": "id int, s string, v int", "c": "k int, x double", "total": "m double, n bigint", "by_value": "v int, n bigint"}
+TABLES = {"a": "id int, s string, v int", "c": "k int, x double", "total": "m double, n bigint"}
 KEYS = {"a": ["id"], "c": ["k"]}
 FOLLOWED = {
-    "SELECT count(DISTINCT v) AS n FROM a": (
-        "in two steps: a view that groups by the DISTINCT values",
-        ["SELECT v, count(*) AS n FROM a GROUP BY v", "SELECT count(v) AS n FROM by_value"],
+    "SELECT count(DISTINCT v) AS n, count(DISTINCT s) AS k, max(s) AS m FROM a": (
+        "a view of the aggregates of DISTINCT values",
+        ["SELECT count(DISTINCT v) AS n, count(DISTINCT s) AS k FROM a", "SELECT t.n, u.n AS k FROM total t CROSS JOIN total u"],
     ),
+    "SELECT count(DISTINCT v) AS n, avg(v) AS k FROM a": ("and one of the others", ["SELECT avg(v) AS k FROM a"]),
     "SELECT s, avg(x) AS m, stddev(x) AS d FROM a JOIN c ON id = k GROUP BY s ORDER BY m, s LIMIT 3": (
         "with no LIMIT above",
         ["SELECT s, avg(x) AS m, stddev(x) AS d FROM a JOIN c ON id = k GROUP BY s"],
@@ -43,7 +44,8 @@ def test_what_is_suggested_makes_the_view_incremental(spark: SparkSession, query
 
 
 def test_a_reason_that_comes_several_times_is_said_once(spark: SparkSession) -> None:
-    query = "SELECT id FROM a WHERE v > (SELECT count(DISTINCT v) FROM a) OR v < (SELECT count(DISTINCT k) FROM c)"
+    twice = "(SELECT count(DISTINCT v) + avg(v) FROM a WHERE id {} 3)"
+    query = f"SELECT id FROM a WHERE v > {twice.format('>')} OR v < {twice.format('<')}"
     view = View(spark, TABLES, query, KEYS)
     told = explain.explain(view.definition, {})
     assert told.reason == "Aggregate (2 times) is recomputed, since it is one group over all rows"
