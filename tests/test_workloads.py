@@ -25,8 +25,6 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TPCH = sorted(yaml.safe_load((EXAMPLES / "tpch/lakejoin.yml").read_text())["views"])
 NEXMARK = list(yaml.safe_load((EXAMPLES / "nexmark/queries.yml").read_text())["views"])
-RECOMPUTED = {"q11", "q15", "q22"}
-"""Of TPC-H's, what `explain` names: their subqueries are one group over all rows."""
 
 
 class Changing:
@@ -84,7 +82,7 @@ def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cha
 @pytest.mark.parametrize("query", TPCH)
 def test_tpch(tpch: Changing, query: str) -> None:
     tpch.assert_exact(query)
-    assert tpch.lake.explain(query).incremental == (query not in RECOMPUTED)
+    assert tpch.lake.explain(query).incremental
 
 
 @pytest.mark.parametrize("query", NEXMARK)

@@ -26,7 +26,7 @@ def clone(decision: Decision, place: Table, theirs: Published) -> None:
     """
     decision.refuse_unwanted()
     assert theirs.stamp is not None
-    stamp = replace(theirs.stamp, run_id=uuid.uuid4().hex, base=-1, mode="copy", started=time.time(), lookups=None)
+    stamp = replace(theirs.stamp, run_id=uuid.uuid4().hex, base=-1, mode="copy", started=time.time(), lookups=None, totals=None)
     version = theirs.pinned.version.number
     try:
         with settings(decision.spark, {"spark.databricks.delta.commitInfo.userMetadata": stamp.to_json()}):

@@ -70,6 +70,7 @@ class Promotion:
             fingerprint=self.decision.definition.fingerprint,
             started=time.time(),
             lookups=None,
+            totals=None,
         )
 
     def _written(self, computation: Computation, decided: RefreshPlan) -> RefreshResult:

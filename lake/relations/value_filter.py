@@ -37,7 +37,7 @@ _NOW, _BEFORE = "meets_now", "met_before"
 class ValueFilter(Linear):
     """A filter with scalar subqueries in its condition."""
 
-    rule = "applied to the changes, and to the rows between the values of its subquery where that changed"
+    rule = "applied to the changes"
 
     def compute_changes(self, reading: Reading) -> Changes | None:
         if all(reading.changes_of(subquery) is None for subquery in self.subqueries.values()):

@@ -12,6 +12,7 @@ from lake.relations.budget import Budget
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.source import Source
+from lake.relations.value_filter import ValueFilter
 from lake.views.definition import Definition
 from lake.views.why_not import suggestions
 
@@ -44,9 +45,9 @@ def _steps(relation: Relation, depth: int) -> Iterator[OperatorExplanation]:
     for child in relation.children:
         yield from _steps(child, depth + 1)
     for subquery in relation.subqueries.values():
-        yield OperatorExplanation(
-            depth + 1, "Subquery", "evaluated at both ends; where its value differs, the operator above is recomputed", (), "", ""
-        )
+        then = "reads the rows for which that makes a difference" if isinstance(relation, ValueFilter) else "is recomputed"
+        told = f"evaluated at both ends; where its value differs, the operator above {then}"
+        yield OperatorExplanation(depth + 1, "Subquery", told, (), "", "")
         yield from _steps(subquery, depth + 2)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import pytest
@@ -67,6 +68,22 @@ def test_only_changes_are_read_and_no_table_where_the_value_stays(two: TestLake,
     assert set(read) == {"b"}  # the rows between both averages
     assert result.rows_deleted > 0
     assert_as_built_anew(two, "v")
+
+
+def test_only_files_with_rows_between_both_values_are_read(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table("days", "SELECT date_add(DATE'2026-01-01', CAST(id AS INT)) AS day, id % 7 AS v FROM range(0, 90, 1, 9)")
+    lake.view("v", "SELECT v, day FROM days WHERE day >= (SELECT date_sub(max(day), 20) FROM days)")
+    monkeypatch.setattr(cost, "SMALL_TABLE", 0)  # tables of which the files count
+    lake.refresh("v")
+    read = list[Mapping[str, Any]]()
+    rows = PinnedSources.rows
+    monkeypatch.setattr(PinnedSources, "rows", lambda self, source, among=None: (read.append(among), rows(self, source, among))[1])
+    lake.sql("INSERT INTO {days} SELECT DATE'2026-04-05', 3")
+    result = lake.refresh("v")
+    ends = tuple((day - date(1970, 1, 1)).days for day in (date(2026, 3, 11), date(2026, 3, 16)))
+    assert [each["day"].intervals for each in read] == [(ends,)]
+    assert (result.mode, result.rows_inserted, result.rows_deleted) == ("incremental", 1, 5)
+    lake.assert_exact("v")
 
 
 @pytest.mark.parametrize(
