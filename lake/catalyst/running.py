@@ -54,6 +54,10 @@ class Running(Trees):
         """A filter's condition with a literal for each subquery in it, by its expression id."""
         return self.expression(self._with_values(node.plan, values).condition())
 
+    def projected(self, node: Node, values: Mapping[int, Literal]) -> list[Expression]:
+        """A projection's expressions, likewise."""
+        return self.expressions(self._with_values(node.plan, values).projectList())
+
     def project(self, frame: DataFrame, expressions: Mapping[str, Expression], keep: bool = False) -> DataFrame:
         """The expressions evaluated over the frame's rows, under the given names (of ours); `keep`: beside its own columns."""
         made = self.listed([e.java for e in expressions.values()])

@@ -15,6 +15,7 @@ from lake.catalyst.window_range import window_range
 from lake.errors import DefinitionError
 from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
+from lake.relations.by_value import ValueFilter, ValueProject
 from lake.relations.joins import InnerJoin, Join, KeyedJoin
 from lake.relations.keyed import Keyed
 from lake.relations.linear import LINEAR, Linear, UnionAll
@@ -23,9 +24,9 @@ from lake.relations.ranged_window import RangedWindow
 from lake.relations.source import Constant, Source
 from lake.relations.top import Top
 from lake.relations.total import Total
-from lake.relations.value_filter import ValueFilter
 
 _INNER = ("Inner", "Cross")
+_BY_VALUE: Mapping[str, type[Linear]] = {"Filter": ValueFilter, "Project": ValueProject}
 _CONSTANTS = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
 
@@ -55,7 +56,7 @@ class _Builder:
         inner = self.catalyst.subquery_trees(node)
         subqueries = {expression: build(subquery, self.catalyst, self.guards) for expression, subquery in inner.items()}
         if node.kind in LINEAR:
-            return (ValueFilter if node.kind == "Filter" and subqueries else Linear)(node, children, subqueries)
+            return (_BY_VALUE.get(node.kind, Linear) if subqueries else Linear)(node, children, subqueries)
         if node.kind == "Union":
             return UnionAll(node, children, subqueries)
         if node.kind == "Join":

@@ -9,10 +9,10 @@ from lake.core import cost
 from lake.core.results import Explanation, OperatorExplanation
 from lake.relations.base import Relation
 from lake.relations.budget import Budget
+from lake.relations.by_value import ByValue
 from lake.relations.joins import Join
 from lake.relations.keyed import Keyed
 from lake.relations.source import Source
-from lake.relations.value_filter import ValueFilter
 from lake.views.definition import Definition
 from lake.views.why_not import suggestions
 
@@ -45,7 +45,7 @@ def _steps(relation: Relation, depth: int) -> Iterator[OperatorExplanation]:
     for child in relation.children:
         yield from _steps(child, depth + 1)
     for subquery in relation.subqueries.values():
-        then = "reads the rows for which that makes a difference" if isinstance(relation, ValueFilter) else "is recomputed"
+        then = "reads the rows for which that makes a difference" if isinstance(relation, ByValue) else "is recomputed"
         told = f"evaluated at both ends; where its value differs, the operator above {then}"
         yield OperatorExplanation(depth + 1, "Subquery", told, (), "", "")
         yield from _steps(subquery, depth + 2)

@@ -73,7 +73,7 @@ _SUMMARY: Mapping[str, tuple[Sequence[str], str]] = {
     "Correlated subqueries, `LATERAL`": (["correlated_scalar", "correlated_count", "lateral_join"], ""),
     "Uncorrelated scalar subqueries": (
         ["scalar_subquery", "scalar_subquery_in_select"],
-        "If the value changes, a filter reads the rows between both values; anything else that uses it is recomputed.",
+        "If the value changes, its table is read once, or a range of it (`WHERE`).",
     ),
     "`INTERSECT`, `EXCEPT`, with and without `ALL`": (["intersect", "except", "intersect_all", "except_all"], ""),
     "`PIVOT`": (["pivot"], "With a column to group by it is incremental."),
