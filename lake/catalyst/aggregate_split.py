@@ -15,6 +15,7 @@ from dataclasses import replace
 from lake.catalyst import Catalyst
 from lake.catalyst.determinism import anywhere
 from lake.catalyst.distinct_steps import in_two_steps
+from lake.catalyst.guards import INEXACT, LARGEST
 from lake.catalyst.nodes import Measure, Node
 from lake.spark.jvm.gateway import Java, kind_of
 
@@ -39,9 +40,9 @@ def stored(node: Node, catalyst: Catalyst) -> Node:
     return _split_in_steps(node, catalyst) if node.kind == "Aggregate" else node
 
 
-def kept(node: Node, catalyst: Catalyst) -> Node:
+def kept(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
     """An aggregate over all rows, anywhere in a query, split so that the stamp can keep its row; the same node where it is another one, or
-    can't be."""
+    can't be. `raising`: averages of whole numbers raise an error where they depend on the order of rows (guards.py)."""
     if node.kind != "Aggregate" or node.measures or catalyst.grouping_keys(node):
         return node
     if catalyst.subquery_plans(node) or anywhere(node.children[0], catalyst):
@@ -51,7 +52,24 @@ def kept(node: Node, catalyst: Catalyst) -> Node:
         return node
     (below,) = project.children
     name = hashlib.sha256(catalyst.normal_form(below.plan).encode()).hexdigest()[:_DIGITS]
-    return replace(project, children=(replace(below, kept=name),))
+    below = replace(below, kept=name)
+    return _raising(project, below, catalyst) if raising else replace(project, children=(below,))
+
+
+def _raising(project: Node, below: Node, catalyst: Catalyst) -> Node:
+    """The projection over a split aggregate, in which averages of whole numbers raise an error where they may have been rounded."""
+    columns = {a.id: a.java for a in below.output}
+    guarded = {
+        m.id: catalyst.made(
+            f"IF(magnitude >= {LARGEST}, CAST(raise_error('{INEXACT}') AS DOUBLE), value)",
+            magnitude=columns[m.parts[1]],
+            value=columns[m.id],
+        )
+        for m in below.measures
+        if m.parts is not None
+    }
+    outputs = [catalyst.substituted(e, guarded).java for e in catalyst.expressions(project.plan.projectList())]
+    return replace(catalyst.projection(outputs, below), guarded=bool(guarded))
 
 
 def _split_in_steps(node: Node, catalyst: Catalyst) -> Node:

@@ -46,7 +46,7 @@ class _Builder:
 
     def relation(self, node: Node, above: tuple[str, ...] = ()) -> Relation:
         """`above`: the kinds of the operators above that look up rows, "Inner" for an inner join."""
-        node = kept(node, self.catalyst)
+        node = kept(node, self.catalyst, raising=self.guards)
         node = replace(node, order_dependent=order_dependence(node, self.catalyst, self.guards))
         node = guarded(node, self.catalyst, raising=self.guards)
         if not node.children:
