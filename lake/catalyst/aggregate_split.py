@@ -51,9 +51,15 @@ def kept(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
     if project is node:
         return node
     (below,) = project.children
-    name = hashlib.sha256(catalyst.normal_form(below.plan).encode()).hexdigest()[:_DIGITS]
-    below = replace(below, kept=name)
+    below = replace(below, kept=_name(below, catalyst))
     return _raising(project, below, catalyst) if raising else replace(project, children=(below,))
+
+
+def _name(node: Node, catalyst: Catalyst) -> str:
+    """A digest of an aggregate and of the types that it is made of and of: those of a source's columns may be widened."""
+    types = [catalyst.schema_of(each.plan).json() for each in node.walk() if each.source is not None]
+    text = "\n".join([catalyst.normal_form(node.plan), *sorted(types), *[m.data_type for m in node.measures]])
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _raising(project: Node, below: Node, catalyst: Catalyst) -> Node:

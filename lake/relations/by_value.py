@@ -32,6 +32,7 @@ from lake.relations.frames import Changes
 from lake.relations.linear import Linear
 from lake.relations.reading import Reading
 from lake.spark import steps, zset
+from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.spark.key_ranges import Ranges, ranges_of
 from lake.spark.zset import is_bitwise
 
@@ -46,6 +47,21 @@ class ByValue(Linear):
         if all(reading.changes_of(subquery) is None for subquery in self.subqueries.values()):
             return self.own_changes(reading)
         before, now = ({i: reading.value(subquery, since) for i, subquery in self.subqueries.items()} for since in (True, False))
+        changed = [found for i in self.subqueries if (found := reading.catalyst.changed(before[i], now[i])) is not False]
+        if not changed:
+            return self.own_changes(reading)
+        if changed != [True]:
+            # Catalyst may take the expressions with the values before and now for the same, and evaluate one for both: it reorders sums, in
+            # which two values may have changed places
+            return self.recomputed(reading)
+        try:
+            return self._changes(before, now, reading)
+        except SPARK_ERRORS as error:
+            if not of_rows(error):
+                raise
+            return self.recomputed(reading)  # rows of one end fail with the value of the other
+
+    def _changes(self, before: Values, now: Values, reading: Reading) -> Changes | None:
         parts = [self.differing(before, now, reading)]
         delta = reading.changes_of(self.children[0], stored=False)
         if delta is not None:

@@ -92,6 +92,7 @@ class Reading:
         """From here on the query is recomputed, whatever it costs."""
         self.budget.fall_back(why)
         self.kept.forget()
+        self._values.clear()
         self.frames.expect_many()
 
     def bytes_of(self, relation: Computed) -> int:

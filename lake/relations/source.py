@@ -67,7 +67,7 @@ class Source(Relation):
 
     def snapshot_near(self, bounds: Bounds, reading: Reading) -> DataFrame:
         small = self._small(reading)
-        return _named(reading.tables.rows(self.name, self._names(bounds)), self.output) if small is None else self._own(small)
+        return _named(reading.tables.rows(self.name, self._names(bounds) or None), self.output) if small is None else self._own(small)
 
     def own_changes(self, reading: Reading) -> Changes | None:
         found = reading.tables.changes(self.name, self.columns)

@@ -191,3 +191,44 @@ def test_an_edited_query_starts_without_the_rows_of_the_one_before(two: TestLake
     two.sql("INSERT INTO {a} VALUES (1, 1, 400)")
     two.refresh("v")
     assert_as_built_anew(two, "v")
+
+
+def test_a_column_that_is_widened_to_another_type_is_read_again(lake: TestLake) -> None:
+    """The query and the types of its columns stay, so its fingerprint does."""
+    features = {"delta__enableTypeWidening": "true", "delta__feature__timestampNtz": "supported"}
+    lake.table("x", "SELECT id, date_add(DATE'2020-01-01', CAST(id AS INT)) AS d FROM range(5)", **features)
+    lake.view("newest", "SELECT id FROM x WHERE d >= (SELECT max(d) FROM x)")
+    lake.view("between", "SELECT x.id FROM x CROSS JOIN (SELECT min(d) AS m, max(d) AS n FROM x) t WHERE x.d BETWEEN t.m AND t.n")
+    for view in ("newest", "between"):
+        lake.refresh(view)
+    lake.sql("ALTER TABLE {x} ALTER COLUMN d TYPE timestamp_ntz")
+    lake.sql("INSERT INTO {x} VALUES (9, TIMESTAMP_NTZ'2021-05-05 01:02:03.5'), (11, TIMESTAMP_NTZ'2019-05-05 01:02:03.5')")
+    for view in ("newest", "between"):
+        lake.refresh(view)
+        lake.assert_exact(view)
+
+
+@pytest.mark.parametrize(
+    "condition", ["x.d + ({}) + ({}) > 10000000000000001D", "x.v > (SELECT max(w) FROM y) AND x.d + ({}) + ({}) > 1e16"]
+)
+def test_two_values_that_change_places_are_two_values(lake: TestLake, condition: str) -> None:
+    """Catalyst takes (d + 1e16) + 1 for the same as (d + 1) + 1e16, and evaluates one of them for both."""
+    lake.table("x", "SELECT id, CAST(id AS INT) AS v, 1D AS d FROM range(40)")
+    lake.table("y", "SELECT 15 AS w, 1e16D AS d, 1D AS f")
+    lake.view("v", f"SELECT id FROM x WHERE {condition.format('SELECT max(d) FROM y', 'SELECT max(f) FROM y')}")
+    lake.refresh("v")
+    for w, d, f in ((18, "1D", "1e16D"), (12, "1e16D", "1D"), (11, "1D", "1e16D")):
+        lake.sql(f"UPDATE {{y}} SET w = {w}, d = {d}, f = {f}")
+        lake.refresh("v")
+        lake.assert_exact("v")
+
+
+@pytest.mark.parametrize("mode", ["auto", "incremental"])
+def test_rows_that_fail_with_the_value_of_the_other_end(lake: TestLake, mode: str) -> None:
+    lake.table("a", "SELECT id, CAST(id AS INT) AS v FROM range(1, 4)")
+    lake.view("v", "SELECT id FROM a WHERE 100 / (v - (SELECT min(v) - 1 FROM a)) > 1", refresh_mode=mode)
+    lake.refresh("v")
+    for value in (0, -1, -5):  # each is the value of the subquery before
+        lake.sql(f"INSERT INTO {{a}} VALUES (9, {value})")
+        lake.refresh("v")
+        assert_as_built_anew(lake, "v")
