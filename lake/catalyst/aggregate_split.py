@@ -40,7 +40,7 @@ def stored(node: Node, catalyst: Catalyst) -> Node:
     return _split_in_steps(node, catalyst) if node.kind == "Aggregate" else node
 
 
-def kept(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
+def total(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
     """An aggregate over all rows, anywhere in a query, split so that the stamp can keep its row; the same node where it is another one, or
     can't be. `raising`: averages of whole numbers raise an error where they depend on the order of rows (guards.py)."""
     if node.kind != "Aggregate" or node.measures or catalyst.grouping_keys(node):
@@ -51,7 +51,7 @@ def kept(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
     if project is node:
         return node
     (below,) = project.children
-    below = replace(below, kept=_name(below, catalyst))
+    below = replace(below, total=_name(below, catalyst))
     return _raising(project, below, catalyst) if raising else replace(project, children=(below,))
 
 

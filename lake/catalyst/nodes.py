@@ -96,7 +96,7 @@ class Node:
     `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other. `tie_free`: a window's partition and
     order, or those of an ORDER BY ... LIMIT, tell the rows of its child apart, by a key of theirs: "declared" where this depends on a
     declared primary key, or "derived". `guarded`: it raises where its result depends on the
-    order of rows for rare values (guards.py). `kept`: an aggregate over all rows inside a query, with measures: the name under which
+    order of rows for rare values (guards.py). `total`: of an aggregate over all rows inside a query, with measures, the name under which
     its row is in the stamp (relations/total.py).
 
     Raises InternalError for an impossible node.
@@ -112,7 +112,7 @@ class Node:
     most: int = 0
     tie_free: str = ""
     guarded: bool = False
-    kept: str = ""
+    total: str = ""
 
     def __post_init__(self) -> None:
         impossible = self._impossible()
@@ -128,7 +128,7 @@ class Node:
             "has no children": self.kind == "Union" and not count,
             f"has {count} children and is the source {self.source!r}": self.source is not None and count > 0,
             "has measures": bool(self.measures) and self.kind != "Aggregate",
-            "is kept without measures": bool(self.kept) and not self.measures,
+            "is a total without measures": bool(self.total) and not self.measures,
             "has a number of rows": self.most != 0 and self.kind != "Limit",
             "has a negative number of rows": self.most < 0,
             "is marked as an order without ties": bool(self.tie_free) and self.kind not in ("Window", "Limit"),

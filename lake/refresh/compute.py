@@ -64,7 +64,7 @@ class Computation:
     @property
     def final_stamp(self) -> Stamp:
         """The stamp to publish, once the rows are computed: with the rows of aggregates that it keeps."""
-        return replace(self.stamp, totals=dict(self.reading.kept.until))
+        return replace(self.stamp, totals=dict(self.reading.totals.until))
 
     def of_changes(self) -> Edits | AllRows | None:
         """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""

@@ -28,9 +28,9 @@ from lake.refresh.outcome import result_of
 from lake.refresh.primary_keys import of_nulls, refuse_broken
 from lake.refresh.publish import LostRaceError, Target
 from lake.refresh.row_edits import Edits, in_names
-from lake.relations.kept_rows import KeptRows
 from lake.relations.lookup_cache import LookupCache
 from lake.relations.reading import Reading
+from lake.relations.total_rows import TotalRows
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.session import few_changes
 from lake.views.definition import Definition
@@ -138,10 +138,10 @@ class Refresh:
 
     def _incremental(self, current: Published, decided: RefreshPlan, sources: PinnedSources, since: Snapshot) -> RefreshResult:
         limit = budget(self._decision.view, self.definition, self.inputs, current)
-        kept = KeptRows(current.stamp.totals or {} if current.stamp is not None else {})
+        totals = TotalRows(current.stamp.totals or {} if current.stamp is not None else {})
         with (
             few_changes(self.spark) as end,
-            Reading(self.definition.catalyst, sources, budget=limit, on_many=end, kept=kept) as reading,
+            Reading(self.definition.catalyst, sources, budget=limit, on_many=end, totals=totals) as reading,
             self._broken_keys_named(reading),
         ):
             computation, cache = self._computation(current, decided, reading), self.cache

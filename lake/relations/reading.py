@@ -13,9 +13,9 @@ from lake.catalyst.nodes import Expression, Literal
 from lake.core import cost
 from lake.relations.budget import Budget, FallBackToRecompute
 from lake.relations.frames import Changes, Frames
-from lake.relations.kept_rows import KeptRows
 from lake.relations.lookup_keys import Keys
 from lake.relations.tables import Sources, Tables
+from lake.relations.total_rows import TotalRows
 from lake.spark.key_ranges import ranges_of
 
 __all__ = ["Cache", "Changes", "Keys", "Reading", "Sources"]
@@ -42,7 +42,7 @@ class Computed(Protocol):
 class Reading:
     """One refresh. What a relation computed is stored, or a deep tree would compute its leaves again and again (trap 24).
 
-    `local_limit`: the most rows that are brought to the driver; `on_many`: called when there are more; `kept`: rows that stamps keep.
+    `local_limit`: the most rows that are brought to the driver; `on_many`: called when there are more; `totals`: rows of totals, in stamps.
     """
 
     catalyst: Catalyst
@@ -51,7 +51,7 @@ class Reading:
     budget: Budget = field(default_factory=Budget)
     cache: Cache | None = None
     on_many: Callable[[], None] | None = None
-    kept: KeptRows = field(default_factory=KeptRows)
+    totals: TotalRows = field(default_factory=TotalRows)
     frames: Frames = field(init=False)
     tables: Tables = field(init=False)
     _changes: dict[int, Changes | None] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Reading:
     def fall_back(self, why: FallBackToRecompute) -> None:
         """From here on the query is recomputed, whatever it costs."""
         self.budget.fall_back(why)
-        self.kept.forget()
+        self.totals.forget()
         self._values.clear()
         self.frames.expect_many()
 

@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame
 from lake.catalyst.nodes import Measure
 from lake.relations.additive import Added
 from lake.relations.frames import Changes
-from lake.relations.kept_rows import Row
 from lake.relations.reading import Reading
+from lake.relations.total_rows import Row
 from lake.spark import zset
 
 
@@ -40,10 +40,10 @@ class Total(Added):
         return "added to the row that the stamp keeps" + (", recomputed where its minimum or maximum is deleted" if extremes else "")
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        known = reading.kept.since.get(self.node.kept)
+        known = reading.totals.since.get(self.node.total)
         if reading.changes_of(self.children[0]) is None:
             if known is not None:
-                reading.kept.keep(self.node.kept, known)
+                reading.totals.keep(self.node.total, known)
             return None
         if known is not None:
             old = self._row(known, reading)
@@ -54,7 +54,7 @@ class Total(Added):
 
     def snapshot(self, reading: Reading) -> DataFrame:
         """The row at `until`, computed at once."""
-        return reading.kept.frame(self, lambda: self._renewed(reading))
+        return reading.totals.frame(self, lambda: self._renewed(reading))
 
     def rows_of(self, stale: Changes, reading: Reading) -> DataFrame:
         """All rows of the child."""
@@ -63,14 +63,16 @@ class Total(Added):
         return super().rows_of(stale, reading)
 
     def _renewed(self, reading: Reading) -> DataFrame:
-        known, (child,) = reading.kept.since.get(self.node.kept), self.children
+        done, known, (child,) = reading.totals.until.get(self.node.total), reading.totals.since.get(self.node.total), self.children
+        if done is not None:  # by the same aggregate elsewhere in the query
+            return reading.frames.keep_rows(self._row(done, reading)).frame
         if known is None:
             found = self.run(reading, [child.snapshot(reading)])
         else:
             found, delta = self._row(known, reading), reading.changes_of(child)
             found = found if delta is None else self.renewed(found, delta, reading)
         found = reading.frames.keep_rows(found).frame
-        reading.kept.keep(self.node.kept, self._texts(found, reading))
+        reading.totals.keep(self.node.total, self._texts(found, reading))
         return found
 
     def _row(self, texts: Row, reading: Reading) -> DataFrame:

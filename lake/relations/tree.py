@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
-from lake.catalyst.aggregate_split import kept
+from lake.catalyst.aggregate_split import total
 from lake.catalyst.determinism import order_dependence
 from lake.catalyst.guards import guarded
 from lake.catalyst.nodes import Expression, Node
@@ -46,7 +46,7 @@ class _Builder:
 
     def relation(self, node: Node, above: tuple[str, ...] = ()) -> Relation:
         """`above`: the kinds of the operators above that look up rows, "Inner" for an inner join."""
-        node = kept(node, self.catalyst, raising=self.guards)
+        node = total(node, self.catalyst, raising=self.guards)
         node = replace(node, order_dependent=order_dependence(node, self.catalyst, self.guards))
         node = guarded(node, self.catalyst, raising=self.guards)
         if not node.children:
@@ -63,7 +63,7 @@ class _Builder:
             return self._join(node)(node, children, subqueries, catalyst=self.catalyst)
         keys, reason = self._keys(node)
         if node.measures:
-            return (Total if node.kept else AddedAggregate)(node, children, subqueries, keys=keys)
+            return (Total if node.total else AddedAggregate)(node, children, subqueries, keys=keys)
         if node.most:
             return Top(node, children, subqueries, most=node.most)
         looked = window_range(node, self.catalyst) if node.kind == "Window" else None

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from lake.core import cost
 from lake.core.stamp import Stamp
 from lake.delta.sources import PinnedSources
-from lake.relations import kept_rows
+from lake.relations import total_rows
 from tests.lakes import TestLake
 
 pytestmark = pytest.mark.slow
@@ -136,7 +136,7 @@ def test_a_stamp_without_the_row_is_no_error(two: TestLake, monkeypatch: pytest.
     """As of an earlier release, or of a row that is too long to keep."""
     two.view("v", ABOVE)
     with monkeypatch.context() as earlier:
-        earlier.setattr(kept_rows, "_MOST_OF_ONE", -1)
+        earlier.setattr(total_rows, "_MOST_OF_ONE", -1)
         two.refresh("v")
     assert totals(two, "v") == {}
     two.sql("INSERT INTO {a} VALUES (1, 1, 400)")

@@ -19,9 +19,9 @@ from lake.core.sql import quoted
 from lake.refresh import changes
 from lake.refresh.row_edits import in_names
 from lake.relations.budget import FallBackToRecompute
-from lake.relations.kept_rows import KeptRows
 from lake.relations.reading import Reading
 from lake.relations.total import Total
+from lake.relations.total_rows import TotalRows
 from lake.spark import zset
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.key_ranges import Ranges
@@ -132,7 +132,7 @@ class View:
         sources = ListedSources(self.spark, self.schemas, since, until, as_written=local_limit == 0)
         with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
             stored = in_names(self.definition, self.definition.unguarded.relation.snapshot(before))
-        with Reading(self.catalyst, sources, local_limit, kept=KeptRows(before.kept.until if kept else {})) as reading:
+        with Reading(self.catalyst, sources, local_limit, totals=TotalRows(before.totals.until if kept else {})) as reading:
             try:
                 found = self._found(stored, reading)
             except FallBackToRecompute as why:

@@ -100,7 +100,7 @@ def digests(spark: SparkSession, seed: int) -> dict[str, str]:
                     found[f"{name}.{view}.all"] = digest(json.dumps(rows, sort_keys=True))
                 if name == "law" and view in WITH_TOTALS:  # the names under which the stamp keeps rows
                     relations = define(session, view, config, parsed, keys).relation.walk()
-                    found[f"{name}.{view}.totals"] = ",".join(sorted(relation.node.kept for relation in relations))
+                    found[f"{name}.{view}.totals"] = ",".join(sorted(relation.node.total for relation in relations))
                 found[f"{name}.{view}"] = digest(normal_form(session, view, config, parsed))
             except DefinitionError as error:
                 found[f"{name}.{view}"] = f"refused: {str(error)[:40]}"

@@ -14,8 +14,8 @@ _MOST_OF_ONE, _MOST = 1_000, 16_000
 
 
 @dataclass
-class KeptRows:
-    """Rows by the names of their aggregates (`Node.kept`). `since`: those that the stamp has; `until`: those for the next stamp."""
+class TotalRows:
+    """Rows by the names of their aggregates (`Node.total`). `since`: those that the stamp has; `until`: those for the next stamp."""
 
     since: Mapping[str, Row] = field(default_factory=dict)
     until: dict[str, Row] = field(default_factory=dict)
