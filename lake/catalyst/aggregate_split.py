@@ -15,14 +15,14 @@ from dataclasses import replace
 from lake.catalyst import Catalyst
 from lake.catalyst.determinism import anywhere
 from lake.catalyst.distinct_steps import in_two_steps
-from lake.catalyst.guards import INEXACT, LARGEST
+from lake.catalyst.guards import TOO_LARGE, raised
 from lake.catalyst.nodes import Measure, Node
+from lake.catalyst.sums import WHOLE, tries, type_name
 from lake.spark.jvm.gateway import Java, kind_of
 
-_INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _DIGITS = 20
-"""Of the name of a kept row: 80 bits, so that no two of a view's have the same."""
-_COMPARED = _INTEGERS | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
+"""Of the name of a total: 80 bits, so that no two of a view have the same."""
+_COMPARED = WHOLE | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
 
 
 def stored(node: Node, catalyst: Catalyst) -> Node:
@@ -66,11 +66,7 @@ def _raising(project: Node, below: Node, catalyst: Catalyst) -> Node:
     """The projection over a split aggregate, in which averages of whole numbers raise an error where they may have been rounded."""
     columns = {a.id: a.java for a in below.output}
     guarded = {
-        m.id: catalyst.made(
-            f"IF(magnitude >= {LARGEST}, CAST(raise_error('{INEXACT}') AS DOUBLE), value)",
-            magnitude=columns[m.parts[1]],
-            value=columns[m.id],
-        )
+        m.id: catalyst.made(f"IF({TOO_LARGE}, {raised('DOUBLE')}, value)", magnitude=columns[m.parts[1]], value=columns[m.id])
         for m in below.measures
         if m.parts is not None
     }
@@ -130,7 +126,7 @@ class _Split:
     def value(self, aggregate: Java) -> Java:
         function = aggregate.aggregateFunction()
         kind = kind_of(function)
-        if aggregate.isDistinct() or _tries(kind, function):
+        if aggregate.isDistinct() or tries(function):
             raise _UnsupportedError
         match kind:
             case "Count":
@@ -140,11 +136,11 @@ class _Split:
                 return self.rows() if plain else self.measure("count", aggregate)
             case "Sum" if _exact(function.child()):
                 return self.sum(aggregate, function.child(), aggregate)
-            case "Average" if _type(function.child()) in _INTEGERS:
+            case "Average" if type_name(function.child()) in WHOLE:
                 return self.average_of_whole_numbers(aggregate, function.child())
             case "Average" if _exact(function.child()):
                 return self.average(aggregate, function)
-            case "Min" | "Max" if _type(function.child()) in _COMPARED or _type(function.child()).startswith("decimal"):
+            case "Min" | "Max" if type_name(function.child()) in _COMPARED or type_name(function.child()).startswith("decimal"):
                 return self.measure(kind.lower(), aggregate)
             case _:
                 raise _UnsupportedError
@@ -187,7 +183,7 @@ class _Split:
         alias = self.catalyst.alias(aggregate, kind)
         self.aliases.append((aggregate, alias))
         data_type = aggregate.dataType()
-        scale = int(data_type.scale()) if _type(aggregate).startswith("decimal") else 0
+        scale = int(data_type.scale()) if type_name(aggregate).startswith("decimal") else 0
         self.measures.append(Measure(int(alias.exprId().id()), kind, str(data_type.sql()), scale, count, parts))
         return alias.toAttribute()
 
@@ -196,17 +192,5 @@ class _Split:
         return aggregate.copy(function, aggregate.mode(), False, aggregate.filter(), self.catalyst.new_id())
 
 
-def _type(java: Java) -> str:
-    return str(java.dataType().typeName())
-
-
-def _tries(kind: str, function: Java) -> bool:
-    """Whether it is try_sum or try_avg, whose NULL for an overflow can't be added to."""
-    if kind not in ("Sum", "Average"):
-        return False
-    mode = function.evalContext().evalMode() if kind == "Sum" else function.evalMode()
-    return str(mode.toString()) == "TRY"
-
-
 def _exact(java: Java) -> bool:
-    return _type(java) in _INTEGERS or _type(java).startswith("decimal")
+    return type_name(java) in WHOLE or type_name(java).startswith("decimal")

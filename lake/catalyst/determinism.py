@@ -14,6 +14,7 @@ from lake.catalyst.census import Kind
 from lake.catalyst.distinct_rewrite import of_one_row
 from lake.catalyst.guards import rarely_inexact
 from lake.catalyst.nodes import Expression, Node
+from lake.catalyst.sums import type_name
 from lake.spark.jvm.gateway import Java, kind_of
 from lake.spark.zset import is_bitwise
 
@@ -138,7 +139,7 @@ def _named(kind: str, java: Java, guarded: bool) -> str:
         return f"{java.prettyName()} of strings that may be equal by their collation: which of them it is depends on the order of rows"
     if kind in ("Max", "Min") and _nests_floats(java.child()):
         return f"{java.prettyName()} of values with -0.0 and 0.0 in them, which are equal: which of them it is depends on the order of rows"
-    if kind in _SUMS and str(java.child().dataType().typeName()) in _FLOATS:
+    if kind in _SUMS and type_name(java.child()) in _FLOATS:
         return f"{java.prettyName()} of floating-point numbers: their rounding depends on the order of rows"
     if kind == "Average" and not guarded and (of := rarely_inexact(java)):
         return f"{java.prettyName()} of {of}"

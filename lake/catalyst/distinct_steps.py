@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
-from lake.catalyst.nodes import Node
+from lake.catalyst.nodes import Expression, Node
+from lake.catalyst.sums import WHOLE, tries, type_name
 from lake.spark.jvm.gateway import Java, kind_of
 from lake.spark.zset import is_bitwise
 
@@ -33,7 +34,7 @@ def in_two_steps(node: Node, catalyst: Catalyst) -> Node:
     grouped = catalyst.hashable(value) and is_bitwise(catalyst.type_of(value)) and not catalyst.is_session(value)
     if not grouped or not all(_is_of(java, value.java, catalyst) for java in distinct):
         return node
-    return _Steps(node, catalyst, value.java).node()
+    return _Steps(node, catalyst, value).node()
 
 
 def _is_of(aggregate: Java, value: Java, catalyst: Catalyst) -> bool:
@@ -49,15 +50,14 @@ def _has_steps(aggregate: Java) -> bool:
     function = aggregate.aggregateFunction()
     kind = kind_of(function)
     if kind == "Sum":
-        return _has_few_digits(function.child()) and str(function.evalContext().evalMode().toString()) != "TRY"
+        return _has_few_digits(function.child()) and not tries(function)
     return kind in ("Count", "Min", "Max")
 
 
 class _Steps:
-    def __init__(self, node: Node, catalyst: Catalyst, value: Java) -> None:
+    def __init__(self, node: Node, catalyst: Catalyst, value: Expression) -> None:
         self.original, self.catalyst, self.package = node, catalyst, catalyst.aggregate_functions
-        self.value = value
-        self.named = catalyst.named(catalyst.expression(value))
+        self.value, self.named = value.java, catalyst.named(value)
         self.inner: list[Java] = []
 
     def node(self) -> Node:
@@ -94,5 +94,5 @@ class _Steps:
 
 
 def _has_few_digits(java: Java) -> bool:
-    kind = str(java.dataType().typeName())
-    return kind in ("byte", "short", "integer", "long") or (kind.startswith("decimal") and int(java.dataType().precision()) <= _MOST_DIGITS)
+    kind = type_name(java)
+    return kind in WHOLE or (kind.startswith("decimal") and int(java.dataType().precision()) <= _MOST_DIGITS)

@@ -20,15 +20,17 @@ from functools import partial
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Node
+from lake.catalyst.sums import WHOLE, type_name
 from lake.spark.jvm.gateway import Java, kind_of
 
 LARGEST = 2**53
 """Up to here a double holds every whole number."""
 INEXACT = "LAKEJOIN_INEXACT"
 """What the error of a guarded aggregate says."""
+TOO_LARGE = f"magnitude >= {LARGEST}D"
+"""The condition, as SQL over the sum of magnitudes, under which an average of whole numbers may have been rounded."""
 _WIDE = frozenset({"integer", "long"})
-_WHOLE = _WIDE | {"byte", "short"}
-"""Of bytes and shorts it takes 2^38 rows to come near the bound."""
+"""Whole numbers whose sums may come near the bound: of bytes and shorts it takes 2^38 rows."""
 _FLOATS = frozenset({"float", "double"})
 _ZEROS = "IF(CAST(x AS DOUBLE) = 0D, IF(CAST(x AS STRING) = '-0.0', 2, 1), 0)"
 
@@ -44,17 +46,22 @@ class _Guard:
     raises: bool
 
 
+def raised(data_type: str) -> str:
+    """The error instead of a result of some type, as SQL."""
+    return f"CAST(raise_error('{INEXACT}') AS {data_type})"
+
+
 def rarely_inexact(java: Java) -> str:
     """Under which values an aggregate function that is guarded depends on the order of rows, in words; empty for another function."""
-    kind, of = kind_of(java), str(java.child().dataType().typeName())
-    if kind == "Average" and of in _WHOLE:
+    kind, of = kind_of(java), type_name(java.child())
+    if kind == "Average" and of in WHOLE:
         return "whole numbers that add up to more than 2^53: their rounding depends on the order of rows"
     return ""
 
 
 def is_extreme_of_floats(java: Java) -> bool:
     """Whether a function is a maximum or minimum of floating-point numbers, the sign of whose zero Spark leaves to the order of rows."""
-    return kind_of(java) in ("Max", "Min") and str(java.child().dataType().typeName()) in _FLOATS
+    return kind_of(java) in ("Max", "Min") and type_name(java.child()) in _FLOATS
 
 
 def guarded(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
@@ -74,10 +81,10 @@ def _guard(aggregate: Java, catalyst: Catalyst, raising: bool) -> _Guard | None:
     if kind not in ("Average", "Max", "Min"):
         return None
     child, of = function.child(), str(aggregate.dataType().sql())
-    if raising and kind == "Average" and str(child.dataType().typeName()) in _WIDE:
+    if raising and kind == "Average" and type_name(child) in _WIDE:
         magnitude = functions.Sum(catalyst.made("abs(CAST(x AS DOUBLE))", x=child))
         beside = {"magnitude": _like(aggregate, magnitude, catalyst)}
-        return _Guard(beside, f"magnitude >= {LARGEST}D", f"CAST(raise_error('{INEXACT}') AS {of})", raises=True)
+        return _Guard(beside, TOO_LARGE, raised(of), raises=True)
     if is_extreme_of_floats(function):
         zeros = functions.BitOrAgg(catalyst.made(_ZEROS, x=child))
         return _Guard({"zeros": _like(aggregate, zeros, catalyst)}, "value = 0 AND zeros = 3", f"CAST(0 AS {of})", raises=False)

@@ -17,6 +17,7 @@ from lake.catalyst import Catalyst
 from lake.catalyst.expressions import PLAN_EXPRESSION
 from lake.catalyst.guards import is_extreme_of_floats
 from lake.catalyst.nodes import Node
+from lake.catalyst.sums import type_name
 from lake.spark.jvm.gateway import Java, kind_of
 
 _SUMS = frozenset({"Sum", "TrySum", "Average", "TryAverage", "Product"})
@@ -43,15 +44,15 @@ def of_either_zero(node: Node, catalyst: Catalyst) -> frozenset[int]:
 
 
 def _numbers(node: Node, ids: frozenset[int]) -> frozenset[int]:
-    return frozenset(a.id for a in node.output if a.id in ids and _type(a.java) in _FLOATS)
+    return frozenset(a.id for a in node.output if a.id in ids and type_name(a.java) in _FLOATS)
 
 
 def _adds(java: Java) -> bool:
     """Whether it is a function that adds up floating-point numbers."""
     kind = kind_of(java)
-    if kind in _AVERAGES and _type(java.child()) == "long":  # added up as a double, which is exact up to 2^53
+    if kind in _AVERAGES and type_name(java.child()) == "long":  # added up as a double, which is exact up to 2^53
         return True
-    return kind in _MOMENTS or (kind in _SUMS and _type(java.child()) in _FLOATS)
+    return kind in _MOMENTS or (kind in _SUMS and type_name(java.child()) in _FLOATS)
 
 
 def _traced(node: Node, catalyst: Catalyst, origin: _Is) -> frozenset[int]:
@@ -102,7 +103,3 @@ def _made_of(java: Java, origin: _Is, below: frozenset[int], catalyst: Catalyst)
 def _holds_floats(java: Java) -> bool:
     """Whether there are floating-point numbers in its values, in elements and fields included."""
     return any(name in str(java.dataType().catalogString()).lower() for name in _FLOATS)
-
-
-def _type(java: Java) -> str:
-    return str(java.dataType().typeName())

@@ -50,11 +50,13 @@ class Running(Trees):
         self._assert_grounded(top)
         return DataFrame(self._plans.named(self._session, top, children), self.spark)
 
-    def changed(self, before: Literal, now: Literal) -> bool | None:
-        """Whether two values differ bit by bit; None where they do, and Catalyst takes them for equal: -0.0 and 0.0."""
-        if self._plans.bits(before.java) == self._plans.bits(now.java):
-            return False
-        return None if before.java.equals(now.java) else True
+    def same_bits(self, one: Literal, other: Literal) -> bool:
+        """Whether two values are the same bit by bit."""
+        return bool(self._plans.bits(one.java) == self._plans.bits(other.java))
+
+    def equal(self, one: Literal, other: Literal) -> bool:
+        """Whether Catalyst takes two values for equal: -0.0 and 0.0, too."""
+        return bool(one.java.equals(other.java))
 
     def condition(self, node: Node, values: Mapping[int, Literal]) -> Expression:
         """A filter's condition with a literal for each subquery in it, by its expression id."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Expression
-from lake.spark.jvm.gateway import Java, kind_of
+from lake.spark.jvm.gateway import kind_of
 
 _COMPARISONS = frozenset({"GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual"})
 
@@ -26,13 +26,9 @@ def thresholds(before: Expression, now: Expression, catalyst: Catalyst) -> Thres
     other = [(one, two) for one, two in pairs if not one.semanticEquals(two)]
     if len(other) != 1 or kind_of(other[0][0]) not in _COMPARISONS:
         return None
-    (left, right) = (_sides(java) for java in other[0])
+    old, new = ((comparison.left(), comparison.right()) for comparison in other[0])
     for column, value in ((0, 1), (1, 0)):
-        found = catalyst.expression(left[column])
-        if found.plain and left[value].foldable() and right[value].foldable():
-            return Thresholds(found, catalyst.expression(left[value]), catalyst.expression(right[value]))
+        found = catalyst.expression(old[column])
+        if found.plain and old[value].foldable() and new[value].foldable():
+            return Thresholds(found, catalyst.expression(old[value]), catalyst.expression(new[value]))
     return None
-
-
-def _sides(comparison: Java) -> tuple[Java, Java]:
-    return comparison.left(), comparison.right()

@@ -8,8 +8,11 @@ refresh was planned on, the definition's fingerprint, and the rows of aggregates
 from __future__ import annotations
 
 import json
+import time
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from lake.core.snapshots import Snapshot
 from lake.errors import TargetError
@@ -40,6 +43,11 @@ class Stamp:
     def answers_for(self) -> Snapshot:
         """The versions of the base tables that the rows were built from."""
         return self.snapshot if self.base_snapshot is None else self.base_snapshot
+
+    def taken_over(self, **changed: Any) -> Stamp:
+        """This stamp for a commit of another query, or of another table: with a run id of its own, begun now, and without what belongs to
+        the refresh that computed the rows. `changed`: what else differs."""
+        return replace(self, run_id=uuid.uuid4().hex, started=time.time(), lookups=None, totals=None, **changed)
 
     def to_json(self) -> str:
         """The text for the metadata of the commit."""

@@ -6,10 +6,6 @@ The rows' files stay production's: they are readable until production's table no
 
 from __future__ import annotations
 
-import time
-import uuid
-from dataclasses import replace
-
 from lake.delta.tables import Table, reason
 from lake.errors import TargetError
 from lake.refresh.decide import Decision
@@ -26,7 +22,7 @@ def clone(decision: Decision, place: Table, theirs: Published) -> None:
     """
     decision.refuse_unwanted()
     assert theirs.stamp is not None
-    stamp = replace(theirs.stamp, run_id=uuid.uuid4().hex, base=-1, mode="copy", started=time.time(), lookups=None, totals=None)
+    stamp = theirs.stamp.taken_over(base=-1, mode="copy")
     version = theirs.pinned.version.number
     try:
         with settings(decision.spark, {"spark.databricks.delta.commitInfo.userMetadata": stamp.to_json()}):

@@ -3,9 +3,7 @@ that they were made of, in one commit."""
 
 from __future__ import annotations
 
-import time
-import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lake.core.plan import RefreshPlan
 from lake.core.results import RefreshResult
@@ -60,17 +58,12 @@ class Promotion:
             return result_of(decided, edits=edits, reading=reading)
 
     def _stamp(self, current: Published) -> Stamp:
-        return replace(
-            self.stamp,
+        return self.stamp.taken_over(
             number=current.next_number,
-            run_id=uuid.uuid4().hex,
             base=current.pinned.version.number,
             snapshot=self.snapshot,
             mode="copy",
             fingerprint=self.decision.definition.fingerprint,
-            started=time.time(),
-            lookups=None,
-            totals=None,
         )
 
     def _written(self, computation: Computation, decided: RefreshPlan) -> RefreshResult:

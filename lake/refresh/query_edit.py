@@ -3,10 +3,8 @@ published."""
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -39,17 +37,7 @@ def stamp_of_edit(current: Published, stamp: Stamp, **changed: Any) -> Stamp:
 
     `stamp`: the present one; `changed`: what else differs from it.
     """
-    return replace(
-        stamp,
-        number=current.next_number,
-        run_id=uuid.uuid4().hex,
-        base=current.pinned.version.number,
-        mode="edit",
-        started=time.time(),
-        lookups=None,
-        totals=None,
-        **changed,
-    )
+    return stamp.taken_over(number=current.next_number, base=current.pinned.version.number, mode="edit", **changed)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ class Added(Keyed):
         super().__init__(node, children, subqueries, keys=[keys])
         assert node.measures
         self.measures = node.measures
+        self.has_extremes = any(m.kind in ("min", "max") for m in node.measures)
 
     def renewed(self, stored_rows: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """stored + the aggregate of the inserted rows - the aggregate of the deleted rows."""
@@ -59,7 +60,7 @@ class Added(Keyed):
         overflow = reading.catalyst.spark.conf.get("spark.sql.ansi.enabled") != "true"
         may_overflow = [m for m in self.measures if overflow and m.kind == "sum" and m.data_type.startswith("DECIMAL")]
         added = reading.frames.keep_rows(_added(self, parts, may_overflow))
-        if not may_overflow and not any(m.kind in ("min", "max", "average") for m in self.measures):
+        if not (may_overflow or self.has_extremes or any(m.kind == "average" for m in self.measures)):
             return added.frame.drop(_STALE)
         return _with_recomputed(self, added, reading)
 
@@ -74,8 +75,7 @@ class AddedAggregate(Added, Stored):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        extremes = any(m.kind in ("min", "max") for m in self.measures)
-        return "added to the stored rows" + (", looked up where a group's minimum or maximum is deleted" if extremes else "")
+        return "added to the stored rows" + (", looked up where a group's minimum or maximum is deleted" if self.has_extremes else "")
 
 
 def _signed(aggregate: Added, rows: DataFrame, sign: int) -> DataFrame:

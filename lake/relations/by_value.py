@@ -47,10 +47,10 @@ class ByValue(Linear):
         if all(reading.changes_of(subquery) is None for subquery in self.subqueries.values()):
             return self.own_changes(reading)
         before, now = ({i: reading.value(subquery, since) for i, subquery in self.subqueries.items()} for since in (True, False))
-        changed = [found for i in self.subqueries if (found := reading.catalyst.changed(before[i], now[i])) is not False]
+        changed = [i for i in self.subqueries if not reading.catalyst.same_bits(before[i], now[i])]
         if not changed:
             return self.own_changes(reading)
-        if changed != [True]:
+        if len(changed) > 1 or reading.catalyst.equal(before[changed[0]], now[changed[0]]):
             # Catalyst may take the expressions with the values before and now for the same, and evaluate one for both: it reorders sums, in
             # which two values may have changed places
             return self.recomputed(reading)
@@ -107,8 +107,9 @@ class ValueProject(ByValue):
         rows = self.children[0].snapshot(reading)
         named = {f"n{i}": e for i, e in enumerate(new)} | {f"o{i}": e for i, e in enumerate(old)}
         both = reading.catalyst.project(rows, named)
-        changed = [f"NOT n{i} <=> o{i}" for i in self._made(reading) if is_bitwise(reading.catalyst.type_of(new[i]))]
-        every = len(changed) < len(self._made(reading))  # a column whose equal values may be different ones
+        made = self._made(reading)
+        changed = [f"NOT n{i} <=> o{i}" for i in made if is_bitwise(reading.catalyst.type_of(new[i]))]
+        every = len(changed) < len(made)  # a column whose equal values may be different ones
         columns = {a.column: i for i, a in enumerate(self.output)}
         structs = [_struct([f"{end}{i} AS {column}" for column, i in columns.items()], weight) for end, weight in (("n", 1), ("o", -1))]
         kept = [] if every else [steps.where(" OR ".join(changed))]

@@ -36,8 +36,8 @@ class Total(Added):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        extremes = any(m.kind in ("min", "max") for m in self.measures)
-        return "added to the row that the stamp keeps" + (", recomputed where its minimum or maximum is deleted" if extremes else "")
+        rule = "added to the row that the stamp keeps"
+        return f"{rule}, recomputed where its minimum or maximum is deleted" if self.has_extremes else rule
 
     def own_changes(self, reading: Reading) -> Changes | None:
         known = reading.totals.since.get(self.node.total)
