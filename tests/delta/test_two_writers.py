@@ -124,6 +124,22 @@ def test_a_commit_is_ours_or_another_drivers(on_s3: TestLake, conditional: Any) 
     on_s3.assert_exact("v")
 
 
+def test_a_table_of_a_job_is_adopted_where_it_is(on_s3: TestLake, conditional: Any) -> None:
+    job, place = (f"s3a://bucket{on_s3.folder}/{folder}/v" for folder in ("jobs", "views"))
+    query = f"SELECT g, count(*) AS n FROM delta.`{on_s3.path('a')}` GROUP BY g"
+    on_s3.spark.sql(f"CREATE TABLE delta.`{job}` USING delta AS {query}")
+    with pytest.raises(TargetError, match=r"can't be moved to .*Either set `target: .path: .*jobs"):
+        on_s3.open.adopt("v", job, {"a": 0})
+    assert on_s3.spark.read.format("delta").load(job).count() == 3
+    on_s3.spark.sql(f"CREATE TABLE delta.`{place}` USING delta AS {query}")
+    with pytest.raises(TargetError, match="there is a table already"):
+        on_s3.open.adopt("v", job, {"a": 0})
+    on_s3.open.adopt("v", None, {"a": 0})
+    on_s3.sql("DELETE FROM {a} WHERE id IN (1, 2, 5, 8)")
+    assert on_s3.refresh("v").mode == "incremental"
+    on_s3.assert_exact("v")
+
+
 def test_a_session_gets_the_log_store_where_hadoops_s3a_is(spark: SparkSession, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     conf, hadoop, fake = spark._jsc.sc().conf(), spark._jsc.hadoopConfiguration(), spark._jsc.hadoopConfiguration().get("fs.s3a.impl")
     log_store.install(spark)

@@ -46,6 +46,10 @@ public final class FakeS3 extends RawLocalFileSystem {
     return uri == null ? super.getUri() : uri;
   }
 
+  public String getScheme() {
+    return "s3a";
+  }
+
   public FSDataOutputStreamBuilder createFile(Path path) {
     return new Builder(this, path);
   }
