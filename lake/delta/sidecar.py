@@ -14,6 +14,8 @@ from lake.errors import TargetError
 from lake.spark.failures import CALL_ERRORS, java_class, reason
 from lake.spark.jvm.gateway import Java, jvm_of
 
+OVERWRITING = frozenset({"s3", "s3a", "s3n"})
+"""The URI schemes of storage on which a file that two processes create at once is overwritten, unless the request has a condition."""
 _MOST_NAMES = 1_000
 
 
@@ -24,6 +26,7 @@ class Folder:
         self.path = path
         self._jvm = jvm_of(spark)
         self._files = self._at("").getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        self._overwrites = path.partition(":")[0].lower() in OVERWRITING
 
     @property
     def exists(self) -> bool:
@@ -34,8 +37,11 @@ class Folder:
         return sorted(filter(None, self._jvm.own_files.names(self._files, self._at(""), prefix).split("\n")))
 
     def create(self, name: str, text: str) -> bool:
-        """Write a new file; False if there is one of that name."""
+        """Write a new file; False if there is one of that name, also if another process creates it at the same time. On S3 a file with the
+        same text is taken for this one: the answer to its creation may have been lost."""
         try:
+            if self._overwrites:
+                return bool(self._jvm.own_new_file.put(self._files, self._at(name), text))
             self._write(name, False, text)
         except CALL_ERRORS as error:
             if "AlreadyExists" in java_class(error) or self._files.exists(self._at(name)):

@@ -8,14 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 
 from lake.delta.log import identifier
-from lake.delta.sidecar import Folder
+from lake.delta.sidecar import OVERWRITING, Folder
 from lake.delta.tables import Table, reason
 from lake.errors import TargetError
 from lake.spark.failures import CALL_ERRORS, SPARK_ERRORS, java_class
 from lake.spark.jvm.gateway import Java, jvm_of
 
-_OVERWRITING = frozenset({"s3", "s3a", "s3n"})
-"""The URI schemes of storage on which Delta's own log store overwrites a file that another driver has just created."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _STORAGE = "org.apache.spark.sql.delta.storage"
 _BY_SCHEME, _OF_JAVA = f"{_STORAGE}.DelegatingLogStore", f"{_STORAGE}.LogStoreAdaptor"
@@ -60,7 +58,7 @@ def _in_catalog(spark: SparkSession, table: Table) -> Java:
 def lost_commits(spark: SparkSession, place: str) -> str:
     """What to do so that two writers at once can't lose a commit at a place (a URI); empty if they can't."""
     scheme = _scheme(place)
-    if scheme not in _OVERWRITING or "SingleDriver" not in _class(_log_store(spark, place)):
+    if scheme not in OVERWRITING or "SingleDriver" not in _class(_log_store(spark, place)):
         return ""
     return f"Set spark.delta.logStore.{scheme}.impl to a multi-writer log store, or `single_writer: true` if only one writer ever runs."
 
@@ -83,7 +81,7 @@ def _class(store: Java) -> str:
 
 def problem(spark: SparkSession, folder: str, name: str) -> str | None:
     """Why a file of this name can't be created in a folder, or more than once; None if it can. Leaves no file behind."""
-    if _scheme(folder) not in _OVERWRITING:
+    if _scheme(folder) not in OVERWRITING:
         return Folder(spark, folder).put_if_absent_problem(name)
     try:
         with ThreadPoolExecutor(_AT_ONCE) as threads:

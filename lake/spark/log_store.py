@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -13,7 +14,7 @@ from lake.spark.jvm.gateway import jvm_of
 _SETTING = "spark.delta.logStore.s3a.impl"
 _OTHERS = ("delta.logStore.s3a.impl", "spark.delta.logStore.class", "delta.logStore.class")
 _FILES = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_SOURCE = Path(class_path.__file__).parent / "lakejoin" / "S3Commits.java"
+_FOLDER = Path(class_path.__file__).parent / "lakejoin"
 
 
 def install(session: SparkSession) -> None:
@@ -29,6 +30,12 @@ def install(session: SparkSession) -> None:
     if session._jsc.hadoopConfiguration().get("fs.s3a.impl") != _FILES or into.getResource(f"{_FILES.replace('.', '/')}.class") is None:
         return
     try:
-        conf.set(_SETTING, class_path.put(jvm, into, _SOURCE))
+        conf.set(_SETTING, put(jvm, into))
     except Py4JError:
         return
+
+
+def put(jvm: Any, into: Any) -> str:
+    """Load Lakejoin's log store with a class loader, and return the name of its class."""
+    class_path.put(jvm, into, _FOLDER / "NewFile.java")
+    return class_path.put(jvm, into, _FOLDER / "S3Commits.java")

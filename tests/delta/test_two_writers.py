@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from lake import open_lake
 from lake.cli.doctor import _targets
+from lake.delta.sidecar import Folder
 from lake.errors import TargetError
 from lake.spark import log_store
 from lake.spark.jvm import class_path
@@ -41,7 +42,7 @@ def s3(spark: SparkSession) -> Iterator[Any]:
 def conditional(spark: SparkSession, s3: Any) -> Iterator[Any]:
     """The same with Lakejoin's log store."""
     jvm, conf = jvm_of(spark), spark._jsc.sc().conf()
-    conf.set(SETTING, class_path.put(jvm, class_path.loader(jvm), log_store._SOURCE))
+    conf.set(SETTING, log_store.put(jvm, class_path.loader(jvm)))
     yield s3
     s3.next("")
     conf.remove(SETTING)
@@ -138,6 +139,24 @@ def test_a_table_of_a_job_is_adopted_where_it_is(on_s3: TestLake, conditional: A
     on_s3.sql("DELETE FROM {a} WHERE id IN (1, 2, 5, 8)")
     assert on_s3.refresh("v").mode == "incremental"
     on_s3.assert_exact("v")
+
+
+def test_a_pin_or_a_lease_is_created_by_one_process(lake: TestLake, s3: Any) -> None:
+    folder = Folder(lake.spark, f"s3a://bucket{lake.folder}/beside")
+    assert folder.create("first.json", "{}")
+    assert not folder.create("first.json", '{"second": 1}')
+    try:
+        s3.next("foreign")
+        assert not folder.create("at-once.json", "{}")
+        assert ("FOREIGN" in folder.read("at-once.json"), folder.read("first.json")) == (True, "{}")
+        s3.next("lost answer")
+        assert folder.create("ours.json", "{}")
+        s3.next("failure")
+        with pytest.raises(Exception, match="a timeout"):
+            folder.create("never.json", "{}")
+    finally:
+        s3.next("")
+    assert folder.names() == ["at-once.json", "first.json", "ours.json"]
 
 
 def test_a_session_gets_the_log_store_where_hadoops_s3a_is(spark: SparkSession, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:

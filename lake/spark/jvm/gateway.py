@@ -84,6 +84,11 @@ class Jvm:
         return self.own("Folders")
 
     @cached_property
+    def own_new_file(self) -> Java:
+        """Creates files on S3 only where there are none."""
+        return self.own("NewFile")
+
+    @cached_property
     def own_commits(self) -> Java:
         """Reads commits of a log."""
         return self.own("Commits")
