@@ -585,9 +585,10 @@ def setup(
     no_archive: Annotated[bool, typer.Option("--no-archive", help="Do not create the class archive.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Download Delta's jars (87 MB), and create an archive of Java classes with which Spark starts faster. Existing files are not changed.
+    """Download Delta's jars (87 MB), compile Lakejoin's Java classes, and create an archive of all classes, with which Spark starts faster.
 
-    Without this command, the jars are downloaded at the first use. The archive is optional: set-up succeeds without it.
+    What exists is not made again. Without this command, the jars are downloaded at the first use. The other two are optional: set-up
+    succeeds without them. After an upgrade of Lakejoin, Spark, Delta or Java, run it again.
     """
     from lake.cli.setup import set_up
 

@@ -20,7 +20,7 @@ _ENDS = 150
 
 
 def make(archive: Path, on_progress: Callable[[int], None] = lambda size: None, stalled_after: float = _STALLED_AFTER) -> str:
-    """Make the archive if it does not exist; return what went wrong in one line, empty if nothing."""
+    """Make the archive if it does not exist; return what went wrong in one line, empty if nothing. Those of other classes are removed."""
     if archive.exists():
         return ""
     try:
@@ -32,6 +32,9 @@ def make(archive: Path, on_progress: Callable[[int], None] = lambda size: None, 
             if ended.problem or not part.exists():
                 return ended.problem or "this Java has written none"
             part.replace(archive)
+        for other in archive.parent.glob("classes-*.jsa"):
+            if other != archive:
+                other.unlink()
     except OSError as error:
         return f"{archive.parent} can't be written ({error.strerror})"
     return ""

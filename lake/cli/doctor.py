@@ -68,6 +68,8 @@ def _machine() -> Iterator[DoctorCheck]:
         True,
         f"{len(here)} in {preflight.jar_folder()}" if here else "not downloaded yet: the first use does it, or lakejoin setup",
     )
+    own = preflight.own_classes()
+    yield DoctorCheck("Java classes", True, str(own) if own.exists() else "not compiled yet: each session does (or lakejoin setup, once)")
     archive = preflight.class_archive()
     yield DoctorCheck(
         "Class archive",

@@ -1,4 +1,4 @@
-"""`lakejoin setup`: downloads Delta's jars and makes the class archive ahead of the first use."""
+"""`lakejoin setup`: downloads Delta's jars, compiles Lakejoin's Java classes and makes the class archive, ahead of the first use."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lake.cli.class_archive import make
-from lake.spark import preflight
+from lake.spark import compiled_classes, preflight
 from lake.spark.jars import DOWNLOADING, resolve
 
+COMPILING = "Compiling Lakejoin's Java classes"
 ARCHIVING = "Making the class archive, with which Spark starts faster (a minute, once)"
 
 
@@ -34,6 +35,7 @@ def set_up(archive: bool, say: Callable[[str], None]) -> Iterator[SetupStep]:
 
     number = resolve(folder, downloaded)
     yield SetupStep("jars", "done" if number else "exists", f"{number or len(preflight.jars())} in {folder}")
+    yield _compiled(say)
     file = preflight.class_archive()
     if not archive:
         yield SetupStep("class archive", "skipped", "--no-archive")
@@ -42,3 +44,11 @@ def set_up(archive: bool, say: Callable[[str], None]) -> Iterator[SetupStep]:
     else:
         problem = make(file, lambda size: say(ARCHIVING))
         yield SetupStep("class archive", "failed" if problem else "done", f"{problem}. Spark starts slower." if problem else str(file))
+
+
+def _compiled(say: Callable[[str], None]) -> SetupStep:
+    jar = preflight.own_classes()
+    if jar.exists():
+        return SetupStep("Java classes", "exists", str(jar))
+    problem = compiled_classes.make(jar, lambda _: say(COMPILING))
+    return SetupStep("Java classes", "failed" if problem else "done", f"{problem}. Each session compiles them." if problem else str(jar))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lake.spark.preflight import class_archive, class_path, spark_home
+from lake.spark.preflight import class_archive, class_path, own_classes, spark_home
 from lake.spark.session_digest import defaults_text
 
 CLASS_PATH = "spark.driver.extraClassPath"
@@ -48,7 +48,12 @@ def driver_options(settings: Mapping[str, str], resolved: Sequence[str], briefly
     here, asked = class_path(list(resolved), spark_home()), _asked(JAVA_OPTIONS, settings)
     options = [_from_archive(asked) if here else "", java_options(settings, briefly), _LOGS, asked]
     found = {JAVA_OPTIONS: " ".join(filter(None, options))}
-    return {CLASS_PATH: os.pathsep.join(filter(None, [*here, _asked(CLASS_PATH, settings)])), **found} if here else found
+    return {CLASS_PATH: os.pathsep.join(filter(None, [*here, *_own(), _asked(CLASS_PATH, settings)])), **found} if here else found
+
+
+def _own() -> list[str]:
+    """The jar of Lakejoin's compiled Java classes, if set-up has made it of these sources."""
+    return [str(jar)] if (jar := own_classes()).exists() else []
 
 
 def java_options(settings: Mapping[str, str], briefly: bool = False) -> str:

@@ -3,11 +3,13 @@
 Run as a script it imports nothing of Lakejoin, and its syntax is old, so that a too old Python can say so.
 """
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 PYTHON = (3, 11)
@@ -25,6 +27,8 @@ _JARS = (
     ("io.delta", "Delta's, io.delta:delta-spark_4.2_2.13"),
 )
 """How the name of a class, or the scheme of a URI, begins, and the jar that has it."""
+JAVA_SOURCES = Path(__file__).parent / "jvm" / "lakejoin"
+"""The sources of Lakejoin's Java classes, in the folder of their package."""
 AT_START = {"spark.buffer.pageSize": "4m"}
 """Settings that Spark reads only when its JVM starts. With pages of the default size, each broadcast table takes 64 MB of the driver's
 memory, however small it is, until it is garbage-collected."""
@@ -117,9 +121,28 @@ def _hadoop() -> str:
 
 def class_archive() -> "Path":
     """The file of the class archive (lake/cli/class_archive.py)."""
+    return jar_folder() / ("classes-%s.jsa" % _classes())
+
+
+def own_classes() -> "Path":
+    """The jar of Lakejoin's compiled Java classes (lake/spark/compiled_classes.py), in a folder of its own: it is none of Delta's."""
+    return jar_folder() / "own" / ("lakejoin-%s.jar" % _classes())
+
+
+def own_marker() -> str:
+    """The name of a file in that jar, by which a JVM knows whether it has the classes of these sources."""
+    return "lakejoin/classes-%s" % _classes()
+
+
+@lru_cache(maxsize=1)
+def _classes() -> str:
+    """The versions and the digest of the sources of which the classes are."""
     from importlib.metadata import version
 
-    return jar_folder() / ("classes-%s-%s.jsa" % (version("pyspark"), version("delta-spark")))
+    digest = hashlib.sha256()
+    for source in sorted(JAVA_SOURCES.glob("*.java")):
+        digest.update(source.name.encode() + b"\n" + source.read_bytes())
+    return "%s-%s-%s" % (version("pyspark"), version("delta-spark"), digest.hexdigest()[:12])
 
 
 if __name__ == "__main__":

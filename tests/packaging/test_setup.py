@@ -16,6 +16,7 @@ import lake.cli.class_archive as class_archive
 import lake.spark.jars as jars
 from lake.cli.app import app
 from lake.errors import ConfigError
+from lake.spark import compiled_classes
 from lake.spark.watched_process import Ended, run_watched
 
 MARK = f"delta-{version('delta-spark')}.resolved"
@@ -128,15 +129,25 @@ def test_setup_succeeds_without_the_class_archive_and_says_why(registry: Path, m
     def stalled(command: list[str], *rest: object) -> Ended:
         return Ended("no progress for 180 seconds; the process was ended", "")
 
-    monkeypatch.setattr(class_archive, "run_watched", stalled)
+    for module in (class_archive, compiled_classes):
+        monkeypatch.setattr(module, "run_watched", stalled)
     found = CliRunner().invoke(app, ["setup"])
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
     assert lines[0] == f"jars: done, 3 in {registry}"
-    assert lines[1:] == ["class archive: failed, no progress for 180 seconds; the process was ended. Spark starts slower."]
+    assert lines[1:] == [
+        "Java classes: failed, no progress for 180 seconds; the process was ended. Each session compiles them.",
+        "class archive: failed, no progress for 180 seconds; the process was ended. Spark starts slower.",
+    ]
     assert not [name for name in os.listdir(registry) if name.startswith(".")]
 
 
-def test_setup_answers_in_json(registry: Path) -> None:
+def test_setup_answers_in_json(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(command: list[str], *rest: object) -> Ended:
+        Path(command[-1]).touch()
+        return Ended("", "")
+
+    monkeypatch.setattr(compiled_classes, "run_watched", written)
     found = CliRunner().invoke(app, ["setup", "--no-archive", "--json"])
-    assert [(step["step"], step["state"]) for step in json.loads(found.stdout)] == [("jars", "done"), ("class archive", "skipped")]
+    states = {step["step"]: step["state"] for step in json.loads(found.stdout)}
+    assert states == {"jars": "done", "Java classes": "done", "class archive": "skipped"}

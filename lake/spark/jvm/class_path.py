@@ -11,7 +11,7 @@ from typing import Any
 
 _EXTENDED = "org.apache.spark.util.MutableURLClassLoader"
 """The class loader that spark-submit, and PySpark with it, makes for an application."""
-_JAVA = 8
+TARGET = 8
 """The version of Java that Janino compiles."""
 
 
@@ -28,7 +28,7 @@ def put(jvm: Any, into: Any, source: Path) -> str:
     """
     compiler, name = jvm.org.codehaus.janino.SimpleCompiler(), f"{source.parent.name}.{source.stem}"
     compiler.setParentClassLoader(into)
-    compiler.setTargetVersion(_JAVA)
+    compiler.setTargetVersion(TARGET)
     compiler.cook(source.read_text())
     compiled = compiler.getBytecodes()
     with tempfile.TemporaryDirectory() as folder:

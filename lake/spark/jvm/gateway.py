@@ -15,6 +15,10 @@ from typing import Any
 from py4j.java_gateway import JavaObject, JavaPackage
 from pyspark.sql import SparkSession
 
+from lake.errors import ConfigError
+from lake.spark.jvm.class_path import TARGET
+from lake.spark.preflight import own_marker
+
 Java = Any  # an object that lives in the JVM
 _MOST_AT_ONCE = 10
 """The number of items that Java's List.of takes in one call."""
@@ -119,21 +123,27 @@ class Jvm:
         return self.own("DeletionVectors")
 
     def own(self, name: str) -> Java:
-        """An object of a class in the folder lakejoin/ beside this file, compiled by Janino, the Java compiler in Spark."""
+        """An object of a class in the folder lakejoin/ beside this file: from the jar that set-up has made (compiled_classes.py), or
+        else compiled now by Janino, the Java compiler in Spark."""
         return self._loader.loadClass(f"lakejoin.{name}").newInstance()
 
     @cached_property
     def _loader(self) -> Java:
+        above = self.java.lang.Thread.currentThread().getContextClassLoader()  # it has the jars of `--jars`, such as Delta's
+        if above.getResource(own_marker()) is not None:
+            return above
+        if (other := above.getResource("lakejoin/Trees.class")) is not None:  # it would be found before what is compiled here
+            raise ConfigError(
+                f"The Java classes of another version of Lakejoin are on Spark's class path ({other.toString()}). Take them away, or run "
+                '"lakejoin setup", and start Spark again.'
+            )
         folders = self.java.lang.reflect.Array.newInstance(self.java.lang.Class.forName("java.io.File"), 1)
         self.java.lang.reflect.Array.set(folders, 0, self.java.io.File(str(Path(__file__).parent)))
-        above = self.java.lang.Thread.currentThread().getContextClassLoader()  # it has the jars of `--jars`, such as Delta's
         loader = self.org.codehaus.janino.JavaSourceClassLoader(above, folders, "UTF-8")
-        loader.setTargetVersion(_JAVA)
+        loader.setTargetVersion(TARGET)
         return loader
 
 
-_JAVA = 8
-"""The version of Java that Janino compiles."""
 _jvms: weakref.WeakKeyDictionary[Any, Jvm] = weakref.WeakKeyDictionary()
 _opening = threading.Lock()
 _OF_PYSPARK = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions", "org.apache.spark.sql.classic.SparkSession")

@@ -1,0 +1,75 @@
+"""Compiles Lakejoin's own Java classes into a jar at set-up, by Janino, the Java compiler in Spark. Without the jar each session compiles
+what it uses (gateway.py), which takes half a second of its start.
+
+The jar is on the driver's class path beside Delta's, and has a digest of the sources in its name and in it: a session uses the classes of
+no other sources.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from lake.spark.jvm.class_path import TARGET
+from lake.spark.preflight import JAVA_SOURCES, own_marker
+from lake.spark.watched_process import run_watched
+
+_STALLED_AFTER = 120
+
+
+def make(jar: Path, on_progress: Callable[[int], None] = lambda size: None) -> str:
+    """Make the jar if it does not exist; return what went wrong in one line, empty if nothing. Jars of other sources are removed."""
+    if jar.exists():
+        return ""
+    try:
+        jar.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=jar.parent, prefix=".classes-") as folder:
+            part = Path(folder, jar.name)
+            ended = run_watched([sys.executable, "-m", "lake.spark.compiled_classes", str(part)], lambda: 0, on_progress, _STALLED_AFTER)
+            if ended.problem or not part.exists():
+                return ended.problem or "Java has written none"
+            part.replace(jar)
+        for other in jar.parent.glob("*.jar"):
+            if other != jar:
+                other.unlink()
+    except OSError as error:
+        return f"{jar.parent} can't be written ({error.strerror})"
+    return ""
+
+
+def _write(jar: Path) -> None:
+    """Compile all sources in a JVM with the class path of a session, and put the classes and the marker into a jar."""
+    from pyspark import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    from lake.spark.driver_options import driver_options
+    from lake.spark.preflight import jars
+
+    gateway = launch_gateway(SparkConf().setAll(list(driver_options({}, jars()).items())))  # type: ignore[no-untyped-call]
+    jvm, sources = gateway.jvm, sorted(JAVA_SOURCES.glob("*.java"))
+    files = gateway.new_array(jvm.java.io.File, len(sources))
+    for place, source in enumerate(sources):
+        files[place] = jvm.java.io.File(str(source))
+    compiler = jvm.org.codehaus.janino.Compiler()
+    compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader()))
+    compiler.setTargetVersion(TARGET)
+    with tempfile.TemporaryDirectory() as folder:
+        compiler.setDestinationDirectory(jvm.java.io.File(folder), False)
+        compiler.compile(files)
+        with zipfile.ZipFile(jar, "w") as written:
+            for file in sorted(Path(folder).rglob("*.class")):
+                written.write(file, str(file.relative_to(folder)))
+            written.writestr(own_marker(), "")
+    gateway.shutdown()
+
+
+if __name__ == "__main__":
+    try:
+        _write(Path(sys.argv[1]))
+    except Exception as error:  # whoever has started this process shows the last line
+        from lake.spark.failures import root_cause
+
+        sys.exit(root_cause(error))
