@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, VariantVal
 
 from lake import Lakehouse, open_lake
 from lake.core.results import RefreshResult
@@ -27,6 +27,8 @@ def frozen(value: Any) -> Any:
     """A value that can be counted, and that tells -0.0 from 0.0 and NaN from itself in no way."""
     if isinstance(value, float):
         return ("float", repr(value))
+    if isinstance(value, VariantVal):
+        return ("variant", bytes(value.value), bytes(value.metadata))
     if isinstance(value, dict):
         return ("map", tuple((frozen(k), frozen(v)) for k, v in value.items()))
     if isinstance(value, list | tuple):

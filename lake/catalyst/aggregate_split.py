@@ -36,7 +36,8 @@ def stored(node: Node, catalyst: Catalyst) -> Node:
     if not node.children or anywhere(node.children[0], catalyst):
         return node
     if node.kind == "Limit":
-        return replace(node, most=catalyst.most(node))
+        most = catalyst.most(node)
+        return replace(node, most=most, margin=_name(node, catalyst) if most else "")
     return _split_in_steps(node, catalyst) if node.kind == "Aggregate" else node
 
 
@@ -56,7 +57,7 @@ def total(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
 
 
 def _name(node: Node, catalyst: Catalyst) -> str:
-    """A digest of an aggregate and of the types that it is made of and of: those of a source's columns may be widened."""
+    """A digest of an operator and of the types that it is made of and of: those of a source's columns may be widened."""
     types = [catalyst.schema_of(each.plan).json() for each in node.walk() if each.source is not None]
     text = "\n".join([catalyst.normal_form(node.plan), *sorted(types), *[m.data_type for m in node.measures]])
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

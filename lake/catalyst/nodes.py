@@ -97,7 +97,8 @@ class Node:
     order, or those of an ORDER BY ... LIMIT, tell the rows of its child apart, by a key of theirs: "declared" where this depends on a
     declared primary key, or "derived". `guarded`: it raises where its result depends on the
     order of rows for rare values (guards.py). `total`: of an aggregate over all rows inside a query, with measures, the name under which
-    its row is in the stamp (relations/total.py).
+    its row is in the stamp (relations/total.py); `margin`: of an ORDER BY ... LIMIT at the view's root, that of the rows after its last one
+    (relations/top.py).
 
     Raises InternalError for an impossible node.
     """
@@ -113,6 +114,7 @@ class Node:
     tie_free: str = ""
     guarded: bool = False
     total: str = ""
+    margin: str = ""
 
     def __post_init__(self) -> None:
         impossible = self._impossible()
@@ -129,6 +131,7 @@ class Node:
             f"has {count} children and is the source {self.source!r}": self.source is not None and count > 0,
             "has measures": bool(self.measures) and self.kind != "Aggregate",
             "is a total without measures": bool(self.total) and not self.measures,
+            "has a margin without a number of rows": bool(self.margin) and not self.most,
             "has a number of rows": self.most != 0 and self.kind != "Limit",
             "has a negative number of rows": self.most < 0,
             "is marked as an order without ties": bool(self.tie_free) and self.kind not in ("Window", "Limit"),

@@ -83,6 +83,18 @@ class Running(Trees):
         """The frame under other column names (of ours); rows on the driver stay as they are."""
         return DataFrame(self._plans.renamed(self._session, frame._jdf, ",".join(names)), self.spark)
 
+    def packed(self, frame: DataFrame, start: int, end: int) -> str:
+        """Some rows of a frame on the driver as a text, bit by bit, in characters that need no quotes."""
+        return str(self._jvm.own_margin.packed(frame._jdf, start, end))
+
+    def unpacked(self, text: str, like: DataFrame) -> DataFrame:
+        """The rows of which `packed` gave a text, in the columns of a frame of the same types."""
+        return DataFrame(self._jvm.own_margin.unpacked(self._session, like._jdf, text), self.spark)
+
+    def up_to(self, rows: DataFrame, last: DataFrame) -> int:
+        """How many of some sorted rows on the driver come no later than a row, the one of another frame, which is among them."""
+        return int(self._jvm.own_margin.upTo(rows._jdf, last._jdf))
+
     def values(self, frame: DataFrame) -> list[list[Any]]:
         """Few rows as Spark holds them, without a job where the optimiser knows them (see `values_of`)."""
         return values_of(frame)

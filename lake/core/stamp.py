@@ -25,7 +25,7 @@ class Stamp:
     """`base`: the version of the view's table on which the refresh was planned, -1 for the first refresh. `base_snapshot`: if the view
     reads other views, the versions of the base tables that those were built from. `started`: in seconds since 1970. `lookups`, of a
     real-time path: by source, the number of keys found in the cache, and of keys looked up in the table. `totals`: rows of aggregates at
-    the snapshot, by name, a text for each value."""
+    the snapshot, by name, a text for each value; of a LIMIT the rows after its last one, in one text."""
 
     view: str
     number: int

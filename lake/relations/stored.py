@@ -29,6 +29,9 @@ class Stored(Keyed):
         """The keys of rows that may differ; None: any row may."""
         return reading.keys([(delta, self.keys[0])]) if self.keys[0] else None
 
+    def unchanged(self, reading: Reading) -> None:
+        """Keep for the next stamp what this one has of the operator, whose child did not change."""
+
     @abstractmethod
     def renewed(self, stored: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """The operator's rows at `until` in place of the `stored` ones (all that the changes affect)."""
@@ -54,6 +57,7 @@ def changes(root: Relation, carried: Mapping[int, int], rows: StoredRows, readin
     assert operator is not None
     delta = reading.changes_of(operator.children[0])
     if delta is None:
+        operator.unchanged(reading)
         return None
     keys = operator.affected(delta, reading)
     if keys is not None:

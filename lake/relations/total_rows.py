@@ -1,4 +1,5 @@
-"""The rows of aggregates over all rows inside a query, which the stamp keeps from one refresh to the next (total.py)."""
+"""What the stamp keeps of operators from one refresh to the next: the rows of aggregates over all rows inside a query (total.py), and the
+rows after the last one of a LIMIT (top.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pyspark.sql import DataFrame
 
 Row = tuple[str | None, ...]
 """One row: a text for each value, None for NULL."""
-_MOST_OF_ONE, _MOST = 1_000, 16_000
+MOST_OF_ONE, _MOST = 1_000, 16_000
 """Characters of one row, and of all rows of a stamp."""
 
 
@@ -27,11 +28,11 @@ class TotalRows:
             self._frames[id(relation)] = computed()
         return self._frames[id(relation)]
 
-    def keep(self, name: str, row: Row) -> None:
-        """Note a row at `until`; one that is too long is computed again at the next refresh."""
+    def keep(self, name: str, row: Row, at_most: int = MOST_OF_ONE) -> None:
+        """Note a row at `until`; one of more than so many characters is computed again at the next refresh."""
         length = sum(len(value or "") for value in row)
         others = sum(len(value or "") for name, kept in self.until.items() for value in (name, *kept))
-        if length <= _MOST_OF_ONE and others + length + len(name) <= _MOST:
+        if length <= at_most and others + length + len(name) <= _MOST:
             self.until[name] = row
 
     def forget(self) -> None:

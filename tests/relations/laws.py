@@ -20,6 +20,7 @@ from lake.refresh import changes
 from lake.refresh.row_edits import in_names
 from lake.relations.budget import FallBackToRecompute
 from lake.relations.reading import Reading
+from lake.relations.top import Top
 from lake.relations.total import Total
 from lake.relations.total_rows import TotalRows
 from lake.spark import zset
@@ -127,7 +128,7 @@ class View:
     def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 40_000, kept: bool = True) -> Counter[Any]:
         """The relation's changes, consolidated, over the query's own columns.
 
-        `kept`: the stamp has the rows of aggregates over all rows.
+        `kept`: the stamp has the rows of aggregates over all rows, and those after a LIMIT.
         """
         sources = ListedSources(self.spark, self.schemas, since, until, as_written=local_limit == 0)
         with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
@@ -172,5 +173,5 @@ class View:
         before, after = self.truth(since), self.truth(until)
         expected = Counter({row: after[row] - before[row] for row in {*before, *after} if after[row] != before[row]})
         assert self.changes(since, until, local_limit) == expected
-        if any(isinstance(relation, Total) for relation in self.definition.relation.walk()):
+        if any(isinstance(relation, Total | Top) for relation in self.definition.relation.walk()):
             assert self.changes(since, until, local_limit, kept=False) == expected

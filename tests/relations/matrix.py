@@ -67,7 +67,10 @@ _SUMMARY: Mapping[str, tuple[Sequence[str], str]] = {
         ["range_frame", "range_frame_without_partition"],
         "Only rows within reach of a change.",
     ),
-    "`ORDER BY ... LIMIT`": (["order_by_limit", "order_by_limit_of_groups"], "Recomputed if too many of the first rows are deleted."),
+    "`ORDER BY ... LIMIT`": (
+        ["order_by_limit", "order_by_limit_of_groups"],
+        "Recomputed if more than fifty rows leave the top.",
+    ),
     "`LIMIT ... OFFSET`": (["order_by_limit_offset"], ""),
     "Aggregates over all rows inside a query": (["total_of_a_join", "total_twice"], "Of integers, decimals, dates and strings."),
     "Correlated subqueries, `LATERAL`": (["correlated_scalar", "correlated_count", "lateral_join"], ""),
@@ -190,8 +193,9 @@ incremental.
     Answer.UNTIL: """
 ## Incremental, with exceptions
 
-These are incremental unless the data forces a recompute: `NOT IN` when a NULL appears, `ORDER BY ... LIMIT` when so
-many of the first rows are deleted that the stored rows are not enough, a scalar subquery when its value changes.
+These are incremental unless the data forces a recompute: `NOT IN` when a NULL appears, `ORDER BY ... LIMIT` when more
+rows leave the top than come into it and than the last commit keeps after it (fifty), a scalar subquery when its value
+changes.
 """,
     Answer.BY_KEY: """
 ## Incremental by key

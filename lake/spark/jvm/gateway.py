@@ -68,6 +68,11 @@ class Jvm:
         return self.own("LocalRows")
 
     @cached_property
+    def own_margin(self) -> Java:
+        """Rows on the driver as a text."""
+        return self.own("Margin")
+
+    @cached_property
     def own_active(self) -> Java:
         """The thread's active session."""
         return self.own("ActiveSession")
