@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from lake.core.results import RefreshResult
 from lake.delta.pinned import Pinned
 from lake.delta.retention import file_gone, is_of_a_file_gone
-from lake.errors import ExpiredError, KeyViolationError, LakeError, SourceError, TargetError
+from lake.errors import ExpiredError, KeyViolationError, LakeError, TargetError
 from lake.operations.development import meeting, read_from_production
 from lake.refresh import publish
 from lake.refresh.compute import Gate
@@ -72,7 +72,7 @@ def logged(result: RefreshResult, started: float) -> RefreshResult:
 
 
 def _failed(views: OpenViews, view: str, error: Exception, inputs: Inputs) -> LakeError:
-    if is_of_a_file_gone(error) and (gone := file_gone(error, {**inputs.pins, **_cloned(views, view)}, _last_read(views, view))):
+    if is_of_a_file_gone(error) and (gone := file_gone(error, {**inputs.pins, **_own(views, view)}, _last_read(views, view))):
         return ExpiredError(
             f"View {view!r} has to read a file that no longer exists: {gone} (VACUUM probably removed it). Nothing was written. "
             f'Run "{views.view_table(view).recreate_command}".'
@@ -81,12 +81,15 @@ def _failed(views: OpenViews, view: str, error: Exception, inputs: Inputs) -> La
     return as_lake_error(error, f"Computing view {view!r}", shown, "Nothing was written.")
 
 
-def _cloned(views: OpenViews, view: str) -> Mapping[str, Pinned]:
-    """In a development environment: production's table of the view, of which the environment's may be a clone."""
-    place = production_place(views.config, view)
-    with suppress(SourceError):
-        return {view: place.head(views.spark)} if place is not None else {}
-    return {}
+def _own(views: OpenViews, view: str) -> Mapping[str, Pinned]:
+    """The view's table, by its place, and in a development environment production's, of which it may be a clone."""
+    found, place, own = dict[str, Pinned](), production_place(views.config, view), views.view_table(view)
+    with suppress(LakeError):
+        found |= {view: place.head(views.spark)} if place is not None else {}
+    with suppress(LakeError):
+        log = views.table_log(view)
+        found |= {str(own): log.head()} if log is not None else {}
+    return found
 
 
 def _last_read(views: OpenViews, view: str) -> Mapping[str, int]:

@@ -22,6 +22,7 @@ from lake.delta.feed_properties import FEED
 from lake.delta.listing import CHAR_TYPE
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
+from lake.delta.retention import is_of_a_file_gone
 from lake.delta.tables import Table, reason
 from lake.delta.transaction import FILE, POSITION, Transaction, with_positions
 from lake.errors import ConcurrencyError, InternalError, TargetError
@@ -189,7 +190,7 @@ def _refuse_lost(target: Target, stamp: Stamp, lost: bool) -> None:
 
 def _refuse_unless_conflict(target: Target, stamp: Stamp, error: Exception, before: int, attempt: int) -> None:
     """Return where the commit lost to one that did not change what the view says (OPTIMIZE), so that it may be tried again."""
-    if of_rows(error):  # the query's own failure, worded as such
+    if of_rows(error) or is_of_a_file_gone(error):  # worded by who knows the query and its tables
         raise error
     if not is_conflict(error):
         raise TargetError(f"Publishing view {stamp.view!r} failed: {reason(error)}. Nothing was written.") from error

@@ -16,8 +16,9 @@ from deltalake import QueryBuilder
 
 from lake import Lakehouse, open_lake
 from lake.core.stamp import Stamp
-from lake.errors import BlockedError, KeyViolationError, QueryError, SourceError, TargetError
+from lake.errors import BlockedError, ExpiredError, KeyViolationError, QueryError, SourceError, TargetError
 from lake.refresh.compute import Candidate
+from lake.spark.jvm.gateway import jvm_of
 from tests.lakes import TestLake, multiset
 
 pytestmark = pytest.mark.slow
@@ -506,4 +507,19 @@ def test_lengths_of_a_sources_columns_are_not_the_views(lake: TestLake) -> None:
     assert (result.rows_inserted, result.rows_deleted) == (1, 1)
     lake.sql("ALTER TABLE {a} ALTER COLUMN c TYPE STRING", "INSERT INTO {a} VALUES (2, 'longer')")
     lake.refresh("v")
+    lake.assert_exact("v")
+
+
+def test_a_file_of_the_views_own_table_that_is_gone_is_named_with_what_to_run(lake: TestLake) -> None:
+    lake.table("a", "SELECT id, id % 3 AS g FROM range(9)", key=["id"])
+    lake.view("v", "SELECT id, g + 1 AS h FROM a")
+    lake.refresh("v")
+    for file in Path(lake.path("views/v")).rglob("part-*.parquet"):
+        file.unlink()
+    plans = jvm_of(lake.spark).own_plans
+    plans.holdAtMost(plans.holdAtMost(0))  # this process has held their rows
+    lake.sql("UPDATE {a} SET g = 7 WHERE id = 3")
+    with pytest.raises(ExpiredError, match=r"View 'v' has to read a file that no longer exists: one of v \(.*/v\).*lakejoin rebuild v"):
+        lake.refresh("v")
+    assert lake.open.rebuild("v").view == "v"
     lake.assert_exact("v")
