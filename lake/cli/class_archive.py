@@ -34,7 +34,7 @@ def make(archive: Path, on_progress: Callable[[int], None] = lambda size: None, 
             part.replace(archive)
         for other in archive.parent.glob("classes-*.jsa"):
             if other != archive:
-                other.unlink()
+                other.unlink(missing_ok=True)
     except OSError as error:
         return f"{archive.parent} can't be written ({error.strerror})"
     return ""

@@ -51,4 +51,6 @@ def _compiled(say: Callable[[str], None]) -> SetupStep:
     if jar.exists():
         return SetupStep("Java classes", "exists", str(jar))
     problem = compiled_classes.make(jar, lambda _: say(COMPILING))
+    if not problem:  # an archive that was made without the jar does not fit the class path with it
+        preflight.class_archive().unlink(missing_ok=True)
     return SetupStep("Java classes", "failed" if problem else "done", f"{problem}. Each session compiles them." if problem else str(jar))

@@ -30,7 +30,7 @@ from lake.relations.base import Relation
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.relations.stored import Stored
-from lake.spark import zset
+from lake.spark import steps, zset
 
 _MARGIN = 50
 """Rows of the margin, at the most."""
@@ -72,8 +72,10 @@ class Top(Stored):
         held = stored.unionByName(reading.catalyst.unpacked(known[1], stored)) if known is not None and known[1] else stored
         old = reading.frames.keep_rows(held)
         summed = zset.consolidate(zset.add([old.frame, delta.frame]))
-        candidates = reading.frames.keep_rows(zset.side(summed, 1)).frame
         every = (known is not None and known[0] == _ALL) or (old.count is not None and old.count < self.most)
+        # where not all rows are known, one that is not may be deleted: it sorts after those that are
+        rows = zset.to_rows(summed, self.node.kind) if every else zset.side(summed, 1)
+        candidates = reading.frames.keep_rows(rows).frame
         last = None if every else reading.catalyst.run(self._sort, [old.frame]).offset((old.count or 0) - 1)
         if not self._has_margin(reading):
             return self._of_many(candidates, last, reading)
@@ -106,7 +108,8 @@ class Top(Stored):
 
     def _first(self, rows: DataFrame, reading: Reading) -> Changes:
         """The first rows in the order, on the driver: those of the top, and as many as a margin has."""
-        return reading.frames.keep_rows(reading.catalyst.run(self._sort, [rows]).limit(self.most + _MARGIN))
+        ordered = steps.over(reading.catalyst.run(self._sort, [rows]), steps.select(a.column for a in self.output))
+        return reading.frames.keep_rows(ordered.limit(self.most + _MARGIN))
 
     def _is_all(self, first: Changes) -> bool:
         return (first.count or 0) < self.most + _MARGIN

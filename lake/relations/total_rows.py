@@ -30,6 +30,7 @@ class TotalRows:
 
     def keep(self, name: str, row: Row, at_most: int = MOST_OF_ONE) -> None:
         """Note a row at `until`; one of more than so many characters is computed again at the next refresh."""
+        self.until.pop(name, None)
         length = sum(len(value or "") for value in row)
         others = sum(len(value or "") for name, kept in self.until.items() for value in (name, *kept))
         if length <= at_most and others + length + len(name) <= _MOST:

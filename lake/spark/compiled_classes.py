@@ -32,9 +32,9 @@ def make(jar: Path, on_progress: Callable[[int], None] = lambda size: None) -> s
             if ended.problem or not part.exists():
                 return ended.problem or "Java has written none"
             part.replace(jar)
-        for other in jar.parent.glob("*.jar"):
+        for other in jar.parent.glob("lakejoin-*.jar"):
             if other != jar:
-                other.unlink()
+                other.unlink(missing_ok=True)
     except OSError as error:
         return f"{jar.parent} can't be written ({error.strerror})"
     return ""

@@ -200,6 +200,7 @@ TOP = {
     "order_by_limit_of_groups": "SELECT s, sum(v) AS t FROM a GROUP BY s ORDER BY t DESC NULLS LAST, s LIMIT 2",
     "order_by_limit_of_averages": "SELECT s, avg(v) AS m FROM a GROUP BY s ORDER BY m DESC NULLS LAST, s LIMIT 2",
     "order_by_limit_of_joins": "SELECT a.s, b.w FROM a LEFT JOIN b ON a.id = b.id ORDER BY w NULLS FIRST, s LIMIT 4",
+    "order_by_limit_of_elements": "SELECT k, e FROM c LATERAL VIEW explode(l) t AS e ORDER BY e, k LIMIT 3",
     "order_by_limit_of_more_than_there_are": "SELECT id, s, v FROM a ORDER BY v, id, s LIMIT 100",
 }
 WINDOWED = "(SELECT k, v, window(t, '10 seconds') AS w FROM e)"

@@ -107,6 +107,7 @@ _LABELS = {
     "newest_joined_by_what_it_took": "first row of a key, joined by another column of it",
     "first_joined_by_what_it_took": "`first`, joined by its value",
     "order_by_limit_of_more_than_there_are": "limit larger than the table",
+    "order_by_limit_of_elements": "limit over the elements of an array",
     "order_by_limit_not_selected": "order by a column that is not selected, limit",
     "row_number_by_what_is_not_selected": "row number by a column that is not selected",
     "average_by_what_is_not_selected": "average by a column that is not selected",

@@ -53,11 +53,13 @@ def test_a_jar_is_of_its_sources_and_takes_the_place_of_others(tmp_path: Path, m
 
 @pytest.mark.slow
 def test_the_jar_has_all_classes_and_a_session_without_it_compiles_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jar, other = tmp_path / "own" / "new.jar", tmp_path / "own" / "old.jar"
+    jar, other = tmp_path / "own" / "lakejoin-new.jar", tmp_path / "own" / "lakejoin-old.jar"
     other.parent.mkdir()
     other.touch()
+    (other.parent / "postgresql.jar").touch()
     assert compiled_classes.make(jar) == ""
     assert (compiled_classes.make(jar), other.exists()) == ("", False)
+    assert (other.parent / "postgresql.jar").exists()
     names = set(zipfile.ZipFile(jar).namelist())
     assert {f"lakejoin/{source.stem}.class" for source in preflight.JAVA_SOURCES.glob("*.java")} | {preflight.own_marker()} <= names
     (tmp_path / "file").touch()

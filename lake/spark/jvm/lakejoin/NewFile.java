@@ -16,23 +16,34 @@ import org.apache.hadoop.fs.Path;
  */
 public final class NewFile {
   private static final String ONLY_IF_ABSENT = "fs.option.create.conditional.overwrite";
+  private static final String REFUSED = "AWSUnsupportedFeatureException"; // S3A's class for the answer 501
 
-  /** Create a file of text; false where somebody else has created one of that name. A file system that knows no such condition looks whether
-   * there is one, and then creates it. */
+  /**
+   * Create a file of text; false where there is one of that name. It looks before it asks, since some storages with S3's interface ignore the
+   * condition and overwrite; where the file system does not know it, or the storage refuses it, looking has to do.
+   */
   public boolean put(FileSystem files, Path path, String text) throws IOException {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    if (files.exists(path)) return false;
     try {
       return create(files, path, bytes);
     } catch (IllegalArgumentException unknown) {
-      if (files.exists(path)) return false;
-      FSDataOutputStream out = files.create(path, false);
-      try {
-        out.write(bytes);
-      } finally {
-        out.close();
-      }
-      return true;
+      return plainly(files, path, bytes);
+    } catch (IOException failure) {
+      if (!failure.getClass().getSimpleName().equals(REFUSED)) throw failure;
+      return plainly(files, path, bytes);
     }
+  }
+
+  private static boolean plainly(FileSystem files, Path path, byte[] bytes) throws IOException {
+    if (files.exists(path)) return false;
+    FSDataOutputStream out = files.create(path, false);
+    try {
+      out.write(bytes);
+    } finally {
+      out.close();
+    }
+    return true;
   }
 
   /** Create a file of bytes; false where somebody else has created one of that name. */

@@ -128,11 +128,25 @@ public final class Plans {
       for (Object each : Sequences.list(((Expand) plan).projections())) projections.add(Sequences.seq(both((Seq) each, weights)));
       return new Expand(Sequences.seq(projections), Sequences.seq(both(plan.output(), weights)), child);
     }
-    if (plan instanceof Generate) { // its unrequired columns are given by position, which is no longer theirs
+    if (plan instanceof Generate) {
       Generate own = (Generate) plan;
-      return new Generate(own.generator(), NOTHING, own.outer(), own.qualifier(), own.generatorOutput(), child);
+      return new Generate(own.generator(), unrequired(own, child), own.outer(), own.qualifier(), own.generatorOutput(), child);
     }
     return (LogicalPlan) plan.withNewChildren(Sequences.seq(children));
+  }
+
+  /** Which columns of a child do not leave a plan (by their positions, which are others than in the plan); weights do. */
+  private static Seq unrequired(Generate plan, LogicalPlan child) {
+    Set leaving = new HashSet();
+    addIds(plan.output(), leaving);
+    List found = new ArrayList();
+    int position = 0;
+    for (Object each : Sequences.list(child.output())) {
+      Attribute column = (Attribute) each;
+      if (!column.name().equals(WEIGHT) && !leaving.contains(column.exprId())) found.add(position);
+      position++;
+    }
+    return Sequences.seq(found);
   }
 
   /** The plan as a frame: columns by attribute id, each once, and the product of the children's weights. */
