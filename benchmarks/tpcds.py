@@ -2,7 +2,8 @@
 
 With --explain: only what a refresh of each will do, by its definition; no table is made. Otherwise tables are generated and changed twice,
 then each query (or each that is named) is built before the changes and refreshed to each round; after each refresh all rows are compared
-with the query run again. A query that fails is noted, and the rest goes on. Results go to benchmarks/results/tpcds.json after each query.
+with the query run again. A query that fails is noted, and the rest goes on. Results go to benchmarks/results/tpcds.json after each query,
+where those of other queries stay. docs/reference/tpcds.md is made of them (`python -m docs.generate`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import DATA, save
+from benchmarks.measure import DATA, RESULTS, save
 from examples.tpcds.lake import ANSWERS, Explained, Explaining, opened, queries, tables_of
 from examples.tpcds.tables import Tpcds
 from lake import Lakehouse
@@ -135,11 +136,12 @@ def _told(one: Round) -> str:
 
 
 def keep(found: Mapping[str, Case]) -> None:
-    """Write what was found so far."""
-    counts = Counter(case.answer for case in found.values())
-    save(
-        "tpcds", {"rounds": _ROUNDS, "counts": counts, "queries": {query: {"answer": c.answer, **asdict(c)} for query, c in found.items()}}
-    )
+    """Write what was found so far, among what was found before of other queries."""
+    file = RESULTS / "tpcds.json"
+    before = json.loads(file.read_text())["queries"] if file.exists() else {}
+    cases = before | {query: {"answer": case.answer, **asdict(case)} for query, case in found.items()}
+    counts = Counter(case["answer"] for case in cases.values())
+    save("tpcds", {"rounds": _ROUNDS, "counts": counts, "queries": {query: cases[query] for query in sorted(cases)}})
 
 
 def show(found: Mapping[str, Case]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.generate import cli, configuration, python
+from docs.generate import cli, configuration, python, tpcds
 
 REFERENCE = Path(__file__).parent.parent / "reference"
 PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "configuration.md": configuration.page,
     "python.md": python.page,
+    "tpcds.md": tpcds.page,
 }
