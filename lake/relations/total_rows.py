@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 Row = tuple[str | None, ...]
 """One row: a text for each value, None for NULL."""
-MOST_OF_ONE, _MOST = 1_000, 16_000
+_MOST_OF_ONE, _MOST = 1_000, 16_000
 """Characters of one row, and of all rows of a stamp."""
 
 
@@ -28,7 +28,7 @@ class TotalRows:
             self._frames[id(relation)] = computed()
         return self._frames[id(relation)]
 
-    def keep(self, name: str, row: Row, at_most: int = MOST_OF_ONE) -> None:
+    def keep(self, name: str, row: Row, at_most: int = _MOST_OF_ONE) -> None:
         """Note a row at `until`; one of more than so many characters is computed again at the next refresh."""
         self.until.pop(name, None)
         length = sum(len(value or "") for value in row)

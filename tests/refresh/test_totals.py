@@ -136,7 +136,7 @@ def test_a_stamp_without_the_row_is_no_error(two: TestLake, monkeypatch: pytest.
     """As of an earlier release, or of a row that is too long to keep."""
     two.view("v", ABOVE)
     with monkeypatch.context() as earlier:
-        earlier.setattr(total_rows, "_MOST_OF_ONE", -1)
+        earlier.setattr(total_rows, "_MOST", -1)
         two.refresh("v")
     assert totals(two, "v") == {}
     two.sql("INSERT INTO {a} VALUES (1, 1, 400)")
