@@ -84,8 +84,8 @@ class Running(Trees):
         return DataFrame(self._plans.renamed(self._session, frame._jdf, ",".join(names)), self.spark)
 
     def packed(self, frame: DataFrame, start: int, end: int) -> str:
-        """Some rows of a frame on the driver as a text, bit by bit, in characters that need no quotes."""
-        return str(self._jvm.own_margin.packed(frame._jdf, start, end))
+        """Some rows of a frame on the driver as a text, bit by bit, in characters that need no quotes; empty for no rows."""
+        return "" if end <= start else str(self._jvm.own_margin.packed(frame._jdf, start, end))
 
     def unpacked(self, text: str, like: DataFrame) -> DataFrame:
         """The rows of which `packed` gave a text, in the columns of a frame of the same types."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lake.spark.preflight import class_archive
-from lake.spark.watched_process import run_watched
+from lake.spark.watched_process import make_once
 
 _STALLED_AFTER = 180
 _ENDS = 150
@@ -21,23 +21,7 @@ _ENDS = 150
 
 def make(archive: Path, on_progress: Callable[[int], None] = lambda size: None, stalled_after: float = _STALLED_AFTER) -> str:
     """Make the archive if it does not exist; return what went wrong in one line, empty if nothing. Those of other classes are removed."""
-    if archive.exists():
-        return ""
-    try:
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".archive-") as folder:
-            part = Path(folder, archive.name)
-            size = lambda: part.stat().st_size if part.exists() else 0  # noqa: E731
-            ended = run_watched([sys.executable, "-m", "lake.cli.class_archive", str(part)], size, on_progress, stalled_after)
-            if ended.problem or not part.exists():
-                return ended.problem or "this Java has written none"
-            part.replace(archive)
-        for other in archive.parent.glob("classes-*.jsa"):
-            if other != archive:
-                other.unlink(missing_ok=True)
-    except OSError as error:
-        return f"{archive.parent} can't be written ({error.strerror})"
-    return ""
+    return make_once(archive, "lake.cli.class_archive", "classes-*.jsa", on_progress, stalled_after)
 
 
 def _work(folder: str, options: str) -> None:

@@ -62,9 +62,7 @@ class Top(Stored):
         return self._parted(first, first.count or 0, self._is_all(first), reading)
 
     def unchanged(self, reading: Reading) -> None:
-        known = reading.totals.since.get(self.node.margin)
-        if known is not None:
-            reading.totals.keep(self.node.margin, known, _CHARACTERS)
+        reading.totals.carry(self.node.margin)
 
     def renewed(self, stored: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """The top of the rows held and inserted, or of all rows of the child where that may be another."""
@@ -117,10 +115,8 @@ class Top(Stored):
     def _parted(self, first: Changes, end: int, every: bool, reading: Reading) -> DataFrame:
         """The top of the first rows; those after it, up to `end`, are kept. `every`: that is all of the child."""
         start = min(self.most, end)
-        text = reading.catalyst.packed(first.frame, start, end) if end > start else ""
-        while len(text) + len(_ALL) > _CHARACTERS:
+        while len(text := reading.catalyst.packed(first.frame, start, end)) + len(_ALL) > _CHARACTERS:
             end, every = start + (end - start) // 2, False
-            text = reading.catalyst.packed(first.frame, start, end) if end > start else ""
         reading.totals.keep(self.node.margin, (_ALL if every else "", text), _CHARACTERS)
         return reading.frames.keep_rows(first.frame.limit(self.most)).frame
 

@@ -40,11 +40,10 @@ class Total(Added):
         return f"{rule}, recomputed where its minimum or maximum is deleted" if self.has_extremes else rule
 
     def own_changes(self, reading: Reading) -> Changes | None:
-        known = reading.totals.since.get(self.node.total)
         if reading.changes_of(self.children[0]) is None:
-            if known is not None:
-                reading.totals.keep(self.node.total, known)
+            reading.totals.carry(self.node.total)
             return None
+        known = reading.totals.since.get(self.node.total)
         if known is not None:
             old = self._row(known, reading)
         else:

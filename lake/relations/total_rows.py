@@ -36,6 +36,12 @@ class TotalRows:
         if length <= at_most and others + length + len(name) <= _MOST:
             self.until[name] = row
 
+    def carry(self, name: str) -> None:
+        """Note the row that the stamp has, if it has one, for the next: nothing changed that it is made of."""
+        known = self.since.get(name)
+        if known is not None:
+            self.keep(name, known, _MOST)
+
     def forget(self) -> None:
         """From here on all rows are computed from the tables."""
         self.since = {}

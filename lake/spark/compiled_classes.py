@@ -15,29 +15,14 @@ from pathlib import Path
 
 from lake.spark.jvm.class_path import TARGET
 from lake.spark.preflight import JAVA_SOURCES, own_marker
-from lake.spark.watched_process import run_watched
+from lake.spark.watched_process import make_once
 
 _STALLED_AFTER = 120
 
 
 def make(jar: Path, on_progress: Callable[[int], None] = lambda size: None) -> str:
     """Make the jar if it does not exist; return what went wrong in one line, empty if nothing. Jars of other sources are removed."""
-    if jar.exists():
-        return ""
-    try:
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=jar.parent, prefix=".classes-") as folder:
-            part = Path(folder, jar.name)
-            ended = run_watched([sys.executable, "-m", "lake.spark.compiled_classes", str(part)], lambda: 0, on_progress, _STALLED_AFTER)
-            if ended.problem or not part.exists():
-                return ended.problem or "Java has written none"
-            part.replace(jar)
-        for other in jar.parent.glob("lakejoin-*.jar"):
-            if other != jar:
-                other.unlink(missing_ok=True)
-    except OSError as error:
-        return f"{jar.parent} can't be written ({error.strerror})"
-    return ""
+    return make_once(jar, "lake.spark.compiled_classes", "lakejoin-*.jar", on_progress, _STALLED_AFTER)
 
 
 def _write(jar: Path) -> None:

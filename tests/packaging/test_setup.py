@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import lake.cli.class_archive as class_archive
 import lake.spark.jars as jars
 from lake.cli.app import app
 from lake.errors import ConfigError
-from lake.spark import compiled_classes
+from lake.spark import watched_process
 from lake.spark.watched_process import Ended, run_watched
 
 MARK = f"delta-{version('delta-spark')}.resolved"
@@ -129,8 +128,7 @@ def test_setup_succeeds_without_the_class_archive_and_says_why(registry: Path, m
     def stalled(command: list[str], *rest: object) -> Ended:
         return Ended("no progress for 180 seconds; the process was ended", "")
 
-    for module in (class_archive, compiled_classes):
-        monkeypatch.setattr(module, "run_watched", stalled)
+    monkeypatch.setattr(watched_process, "run_watched", stalled)
     found = CliRunner().invoke(app, ["setup"])
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
@@ -147,7 +145,7 @@ def test_setup_answers_in_json(registry: Path, monkeypatch: pytest.MonkeyPatch) 
         Path(command[-1]).touch()
         return Ended("", "")
 
-    monkeypatch.setattr(compiled_classes, "run_watched", written)
+    monkeypatch.setattr(watched_process, "run_watched", written)
     found = CliRunner().invoke(app, ["setup", "--no-archive", "--json"])
     states = {step["step"]: step["state"] for step in json.loads(found.stdout)}
     assert states == {"jars": "done", "Java classes": "done", "class archive": "skipped"}

@@ -15,6 +15,7 @@ from tests.lakes import TestLake
 pytestmark = pytest.mark.slow
 
 MARGIN = 6
+ORDER = ("v", "id")
 WIDE = """SELECT id, CASE WHEN id % 11 = 0 THEN NULL ELSE id * 37 % 101 END AS v, IF(id % 7 = 0, DOUBLE('NaN'), -0.0D * id) AS d,
     named_struct('a', array(id, NULL), 'm', map('k', id % 3)) AS s, CAST(id / 7 AS DECIMAL(20, 5)) AS n,
     parse_json(concat('[', id, ']')) AS j, timestamp_seconds(id) AS t, CAST(NULL AS BINARY) AS b,
@@ -39,7 +40,17 @@ def deleted(lake: TestLake, number: int) -> None:
     lake.sql(f"DELETE FROM {{a}} WHERE id IN ({', '.join(map(str, ids))})")
 
 
-ORDER = ("v", "id")
+def assert_incremental(lake: TestLake) -> None:
+    """The view is refreshed without reading its table in full, and is exact."""
+    result = lake.refresh("v")
+    assert (result.mode, result.reason) == ("incremental", "")
+    lake.assert_exact("v")
+
+
+def assert_recomputed(lake: TestLake) -> None:
+    """The view's table is read in full once, and it is exact."""
+    assert "LIMIT was recomputed" in lake.refresh("v").reason
+    lake.assert_exact("v")
 
 
 def test_as_many_rows_of_the_top_may_go_as_the_margin_has(lake: TestLake) -> None:
@@ -48,21 +59,16 @@ def test_as_many_rows_of_the_top_may_go_as_the_margin_has(lake: TestLake) -> Non
     lake.refresh("v")
     for number in (1, 3, 2):
         deleted(lake, number)
-        result = lake.refresh("v")
-        assert (result.mode, result.reason) == ("incremental", "")
-        lake.assert_exact("v")
+        assert_incremental(lake)
     assert kept(lake) == ("", "")
     deleted(lake, 1)
-    assert "LIMIT was recomputed" in lake.refresh("v").reason
-    lake.assert_exact("v")
+    assert_recomputed(lake)
     deleted(lake, MARGIN)  # the margin is full again
-    assert lake.refresh("v").reason == ""
-    lake.assert_exact("v")
+    assert_incremental(lake)
     lake.sql("INSERT INTO {a} SELECT 1000 + id, -1 FROM range(10)")  # the old top becomes a margin
-    assert lake.refresh("v").reason == ""
+    assert_incremental(lake)
     deleted(lake, MARGIN)
-    assert lake.refresh("v").reason == ""
-    lake.assert_exact("v")
+    assert_incremental(lake)
 
 
 def test_where_all_rows_are_known_nothing_is_recomputed(lake: TestLake) -> None:
@@ -73,16 +79,13 @@ def test_where_all_rows_are_known_nothing_is_recomputed(lake: TestLake) -> None:
     assert found is not None
     assert found[0] == "all"
     deleted(lake, 9)
-    assert lake.refresh("v").reason == ""
-    lake.assert_exact("v")
+    assert_incremental(lake)
     lake.sql("INSERT INTO {a} SELECT 100 + id, 0 FROM range(40)")
-    assert lake.refresh("v").reason == ""
+    assert_incremental(lake)
     deleted(lake, MARGIN)
-    assert lake.refresh("v").reason == ""
-    lake.assert_exact("v")
+    assert_incremental(lake)
     deleted(lake, 1)
-    assert "LIMIT was recomputed" in lake.refresh("v").reason
-    lake.assert_exact("v")
+    assert_recomputed(lake)
 
 
 def test_a_refresh_without_changes_of_the_rows_keeps_the_margin(lake: TestLake) -> None:
@@ -94,8 +97,7 @@ def test_a_refresh_without_changes_of_the_rows_keeps_the_margin(lake: TestLake) 
     lake.refresh("v")
     assert kept(lake) == before
     deleted(lake, 4)
-    assert lake.refresh("v").reason == ""
-    lake.assert_exact("v")
+    assert_incremental(lake)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +143,7 @@ def test_a_margin_that_is_too_long_is_cut(lake: TestLake, monkeypatch: pytest.Mo
     assert found is not None
     assert 0 < len(found[1] or "") <= 120
     deleted(lake, 1)
-    assert lake.refresh("v").reason == ""
-    lake.assert_exact("v")
+    assert_incremental(lake)
     deleted(lake, 5)
     lake.refresh("v")
     lake.assert_exact("v")

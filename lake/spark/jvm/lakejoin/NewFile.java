@@ -36,7 +36,6 @@ public final class NewFile {
   }
 
   private static boolean plainly(FileSystem files, Path path, byte[] bytes) throws IOException {
-    if (files.exists(path)) return false;
     FSDataOutputStream out = files.create(path, false);
     try {
       out.write(bytes);
