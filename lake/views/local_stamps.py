@@ -18,9 +18,10 @@ from lake.views.stamps import newest_stamp
 class LocalStamps:
     """The stamps of views, and the newest versions of tables; each log is read once."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, session: str | None = None) -> None:
+        """`session`: the digest of the session that views are refreshed in; by default that of one which this process would make."""
         self.config = config
-        self._session = settings_digest(config.spark)
+        self._session = session or settings_digest(config.spark)
         self._tables: dict[str, LocalTable] = {}
         self._stamps: dict[str, Stamp | None] = {}
 
@@ -70,6 +71,15 @@ class LocalStamps:
         return Version(newest.table_id, at.number)
 
     def _read(self, view: str) -> Stamp:
+        stamp = self.own_stamp(view)
+        for name in stamp.snapshot:
+            if name in self.config.views:
+                self.stamp(name)
+        return stamp
+
+    def own_stamp(self, view: str) -> Stamp:
+        """The stamp of a view that has the definition that it was published with, whatever the views have that it reads. Raises
+        UndecidedError."""
         if self.config.view(view).function is not None:  # what it calls is written elsewhere
             raise UndecidedError(f"view {view} is a function")
         table = self.table(view)
@@ -78,9 +88,6 @@ class LocalStamps:
         stamp = newest_stamp(table.version.number, table.commit, _refuse)
         if stamp is None or stamp.view != view or not self._same_text(view, stamp):
             raise UndecidedError(f"view {view} has another definition, or was never built")
-        for name in stamp.snapshot:
-            if name in self.config.views:
-                self.stamp(name)
         return stamp
 
     def _same_text(self, view: str, stamp: Stamp) -> bool:

@@ -62,6 +62,19 @@ def test_reformatting_the_configuration_around_a_view_is_nothing_new(built: Test
     assert told(built) is not None
 
 
+def test_upkeep_of_the_view_s_table_is_nothing_new(built: TestLake) -> None:
+    """So is what `apply` and a rebuild commit after the rows: the view's description."""
+    built.sql("ALTER TABLE {v} SET TBLPROPERTIES ('x' = 'y')", "OPTIMIZE {v}")
+    assert told(built) == built.open.stamp("v")
+    for query in ("SELECT s, count(*) AS n, max(id) AS hi FROM v GROUP BY s", built.views["top"]["query"]):
+        built.view("top", query)
+        assert told(built, "top") is None
+        built.open.apply(["top"])
+        assert told(built, "top") == built.open.stamp("top")
+    built.sql("UPDATE {v} SET s = 'changed' WHERE id = 1", "ALTER TABLE {v} SET TBLPROPERTIES ('x' = 'z')")
+    assert told(built) is None
+
+
 def _no_jvm(settings: Any, **_: Any) -> Any:
     raise AssertionError("a JVM was asked for")
 
@@ -77,11 +90,6 @@ def _edited(**changed: Any) -> Callable[[TestLake], None]:
     return lambda lake: lake.views["v"].update(changed)
 
 
-def _rows_behind_its_back(lake: TestLake) -> None:
-    with lake.as_if_published("v"):
-        lake.sql("DELETE FROM {v} WHERE id = 1")
-
-
 OTHERWISE: dict[str, Callable[[TestLake], Any]] = {
     "a new version": lambda lake: lake.sql("DELETE FROM {a} WHERE id = 1"),
     "a version without other rows": lambda lake: lake.sql("OPTIMIZE {a}"),
@@ -95,8 +103,6 @@ OTHERWISE: dict[str, Callable[[TestLake], Any]] = {
     "other settings": lambda lake: lake.others.update(spark={"spark.sql.ansi.enabled": "false"}),
     "another table under the view's name": lambda lake: lake.others.update(target=str(lake.folder / "other")),
     "somebody else wrote the view": lambda lake: lake.sql("DELETE FROM {v} WHERE id = 1"),
-    "somebody wrote the view under its stamp": _rows_behind_its_back,
-    "upkeep": lambda lake: lake.sql("ALTER TABLE {v} SET TBLPROPERTIES ('x' = 'y')"),
     "half a commit": lambda lake: Path(lake.path("a"), "_delta_log", f"{2:020}.json").write_text('{"add": '),
 }
 
