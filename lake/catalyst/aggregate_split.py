@@ -48,7 +48,7 @@ def total(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
         return node
     if catalyst.subquery_plans(node) or anywhere(node.children[0], catalyst):
         return node
-    project = _split_in_steps(node, catalyst)
+    project = _split_in_steps(node, catalyst, raising)
     if project is node:
         return node
     (below,) = project.children
@@ -72,13 +72,13 @@ def _raising(project: Node, below: Node, catalyst: Catalyst) -> Node:
         if m.parts is not None
     }
     outputs = [catalyst.substituted(e, guarded).java for e in catalyst.expressions(project.plan.projectList())]
-    return replace(catalyst.projection(outputs, below), guarded=bool(guarded))
+    return replace(catalyst.projection(outputs, below), guarded=project.guarded or bool(guarded))
 
 
-def _split_in_steps(node: Node, catalyst: Catalyst) -> Node:
-    whole = in_two_steps(node, catalyst)
+def _split_in_steps(node: Node, catalyst: Catalyst, raising: bool = False) -> Node:
+    whole = in_two_steps(node, catalyst, raising)
     found = split(whole, catalyst)
-    return node if found is whole else found
+    return node if found is whole else replace(found, guarded=whole.guarded)
 
 
 def split(node: Node, catalyst: Catalyst) -> Node:

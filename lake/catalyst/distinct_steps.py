@@ -3,8 +3,12 @@
     count(DISTINCT x), sum(y)   →   count(x), sum(s)  over  x, sum(y) AS s by x
 
 The inner aggregate has each value once, so what was DISTINCT is not any more. Its groups are refreshed by affected keys; the outer one
-can be added up (aggregate_split.py). Which functions can stand beside DISTINCT ones: counts, sums of whole numbers and short decimals,
-minima and maxima. Several DISTINCT expressions are rewritten by Spark (distinct_rewrite.py).
+can be added up (aggregate_split.py). Which functions can stand beside DISTINCT ones: counts, sums and averages of whole numbers and short
+decimals, minima and maxima. Several DISTINCT expressions are rewritten by Spark (distinct_rewrite.py).
+
+    avg(y) of whole numbers   →   sum(s) / sum(n)  over  sum(y) AS s, count(y) AS n by x
+
+which is what Spark gives while the magnitudes add up to less than 2^53; from there on it raises (guards.py).
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
+from lake.catalyst.guards import TOO_LARGE, raised
 from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.sums import WHOLE, tries, type_name
 from lake.spark.jvm.gateway import Java, kind_of
@@ -22,13 +27,14 @@ _MOST_DIGITS = 18
 """Of a decimal whose sums are added up: Spark gives a sum of sums 20 digits more, and has 38."""
 
 
-def in_two_steps(node: Node, catalyst: Catalyst) -> Node:
-    """The same rows by two aggregates; the same node where it is another one, or can't be done."""
+def in_two_steps(node: Node, catalyst: Catalyst, raising: bool = False) -> Node:
+    """The same rows by two aggregates; the same node where it is another one, or can't be done. `raising`: averages of whole numbers may
+    raise an error where they depend on the order of rows; without, they are not done in steps."""
     if node.kind != "Aggregate" or node.measures or catalyst.grouping_keys(node) or catalyst.subquery_plans(node):
         return node
     functions = [java for _, java in catalyst.census(node.plan.aggregateExpressions(), subqueries=False).of(["AggregateExpression"])]
     distinct = [java for java in functions if java.isDistinct()]
-    if not distinct or not all(_has_steps(java) for java in functions if not java.isDistinct()):
+    if not distinct or not all(_has_steps(java, raising) for java in functions if not java.isDistinct()):
         return node
     value = catalyst.expression(distinct[0].aggregateFunction().children().head())
     grouped = catalyst.hashable(value) and is_bitwise(catalyst.type_of(value)) and not catalyst.is_session(value)
@@ -45,12 +51,13 @@ def _is_of(aggregate: Java, value: Java, catalyst: Catalyst) -> bool:
     return kind_of(function) in _OF_VALUES and same and aggregate.filter().isEmpty()
 
 
-def _has_steps(aggregate: Java) -> bool:
+def _has_steps(aggregate: Java, raising: bool) -> bool:
     """Whether what a function gives for each value can be made one for all."""
     function = aggregate.aggregateFunction()
     kind = kind_of(function)
-    if kind == "Sum":
-        return _has_few_digits(function.child()) and not tries(function)
+    if kind in ("Sum", "Average"):
+        may = raising or kind == "Sum" or type_name(function.child()) not in WHOLE
+        return may and _has_few_digits(function.child()) and not tries(function)
     return kind in ("Count", "Min", "Max")
 
 
@@ -59,13 +66,14 @@ class _Steps:
         self.original, self.catalyst, self.package = node, catalyst, catalyst.aggregate_functions
         self.value, self.named = value.java, catalyst.named(value)
         self.inner: list[Java] = []
+        self.raises = False
 
     def node(self) -> Node:
         catalyst, plan = self.catalyst, self.original.plan
         outputs = [self.replaced(java) for java in catalyst.list(plan.aggregateExpressions())]
         inner = catalyst.grouped(self.original, [self.value], [self.named, *self.inner])
         outer = replace(self.original, children=(inner,))
-        return catalyst.grouped(outer, [], outputs)
+        return replace(catalyst.grouped(outer, [], outputs), guarded=self.raises)
 
     def replaced(self, java: Java) -> Java:
         """The expression with each aggregate in it as one over the inner step."""
@@ -74,6 +82,8 @@ class _Steps:
         function = java.aggregateFunction()
         if java.isDistinct():
             return self._over(java, function.withNewChildren(self.catalyst.seq([self.named.toAttribute()])))
+        if kind_of(function) == "Average":
+            return self._average(java, function)
         below = self._below(java)
         if kind_of(function) in ("Min", "Max"):
             return self._over(java, function.withNewChildren(self.catalyst.seq([below])))
@@ -81,6 +91,29 @@ class _Steps:
         if kind_of(function) == "Count":
             return self.catalyst.made("coalesce(n, 0L)", n=total)
         return self.catalyst.cast(total, str(java.dataType().sql()))
+
+    def _average(self, aggregate: Java, function: Java) -> Java:
+        """Of decimals by Spark's own expression over their sum and count, of whole numbers by a division of these."""
+        catalyst, child = self.catalyst, function.child()
+        of_decimals = type_name(child) not in WHOLE
+        summed = child if of_decimals else catalyst.cast(child, "decimal(20,0)")
+        parts = {"total": self.package.Sum(summed), "n": self.package.Count(catalyst.seq([child]))}
+        parts |= {} if of_decimals else {"magnitude": self.package.Sum(catalyst.absolute(summed))}
+        found = {name: self._total(aggregate, part) for name, part in parts.items()}
+        if not of_decimals:
+            self.raises = True
+            return catalyst.made(f"IF({TOO_LARGE}, {raised('DOUBLE')}, CAST(total AS DOUBLE) / nullif(CAST(n AS DOUBLE), 0D))", **found)
+        buffers = catalyst.list(function.aggBufferAttributes())
+        values = [catalyst.cast(found["total"], str(buffers[0].dataType().sql())), catalyst.made("coalesce(n, 0L)", n=found["n"])]
+        made = catalyst.substituted(
+            catalyst.expression(function.evaluateExpression()), {b.exprId().id(): v for b, v in zip(buffers, values, strict=True)}
+        )
+        return made.java
+
+    def _total(self, aggregate: Java, function: Java) -> Java:
+        """The sum, over all values, of what a function gives for each, under the same FILTER as an aggregate."""
+        inner = aggregate.copy(function, aggregate.mode(), False, aggregate.filter(), self.catalyst.new_id())
+        return self._over(aggregate, self.package.Sum(self._below(inner)))
 
     def _below(self, aggregate: Java) -> Java:
         """A column of the inner step with an aggregate of each group."""

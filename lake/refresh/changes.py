@@ -22,7 +22,9 @@ from lake.relations.budget import FallBackToRecompute
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
 from lake.relations.stored import StoredRows
+from lake.relations.total import Total
 from lake.spark import steps, zset
+from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.spark.key_ranges import Ranges
 from lake.views.definition import Definition
 
@@ -106,7 +108,25 @@ def _require_share(relation: Relation, changed: int, reading: Reading) -> None:
 def difference(definition: Definition, table: DataFrame, reading: Reading) -> DataFrame:
     """The query at `until` minus the stored rows, as weighted rows in the tree's columns."""
     old = in_tree_columns(definition, table)
-    return zset.subtract(definition.unguarded.relation.snapshot(reading).select(*old.columns), old)
+    return zset.subtract(rows_of_query(definition, reading).select(*old.columns), old)
+
+
+def rows_of_query(definition: Definition, reading: Reading) -> DataFrame:
+    """All rows of the query at `until`, in the tree's columns, whatever their values are. The reading notes the rows of all totals, so that
+    the next refresh adds to them: also of those that only the guarded tree has (catalyst/distinct_steps.py), unless their guard raises."""
+    rows, unguarded = definition.unguarded.relation.snapshot(reading), _totals(definition.unguarded.relation)
+    for name, total in _totals(definition.relation).items():
+        if name not in unguarded:
+            try:
+                total.snapshot(reading)
+            except SPARK_ERRORS as error:
+                if not of_rows(error):
+                    raise
+    return rows
+
+
+def _totals(relation: Relation) -> dict[str, Total]:
+    return {r.node.total: r for r in relation.walk() if isinstance(r, Total)}
 
 
 def in_tree_columns(definition: Definition, table: DataFrame) -> DataFrame:

@@ -110,7 +110,7 @@ class Computation:
             return AllRows()
         definition = self.definition
         if definition.key is not None and self.gate is None and self.pinned.bytes > SMALL_TABLE:
-            rows = in_names(definition, definition.unguarded.relation.snapshot(self.reading))
+            rows = in_names(definition, changes.rows_of_query(definition, self.reading))
             edits = compared(definition, rows, self.pinned, self.reading)
             if edits is not None:
                 return edits

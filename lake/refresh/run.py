@@ -21,7 +21,7 @@ from lake.delta.retention import is_of_a_file_gone
 from lake.delta.sources import PinnedSources
 from lake.delta.tables import snapshot_of
 from lake.errors import InternalError, KeyViolationError, SourceError, TargetError
-from lake.refresh import publish
+from lake.refresh import changes, publish
 from lake.refresh.compute import AllRows, Computation, Gate
 from lake.refresh.decide import Decision, budget
 from lake.refresh.outcome import result_of
@@ -171,7 +171,7 @@ class Refresh:
     def _all_rows(self, computation: Computation, persist: bool) -> DataFrame:
         definition = self.definition
         doubled = definition.key_given or of_nulls(definition, computation.reading.sources, self.inputs.primary_keys)
-        whole = in_names(definition, definition.unguarded.relation.snapshot(computation.reading))
+        whole = in_names(definition, changes.rows_of_query(definition, computation.reading))
         return computation.checked(whole, persist=persist, doubled=doubled)
 
     def _written(self, computation: Computation, decided: RefreshPlan, why: str) -> RefreshResult:

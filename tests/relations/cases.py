@@ -238,6 +238,10 @@ SECTIONS |= {
         "distinct_average_over_all_rows": "SELECT avg(DISTINCT w) AS m, sum(w) FILTER (WHERE id > 1) AS t, count(id) AS n FROM b",
         "distinct_strings_over_all_rows": "SELECT count(DISTINCT upper(k)) + 1 AS d, sum(x) AS t, max(x) AS m FROM c",
         "distinct_in_a_subquery": "SELECT id, v FROM a WHERE v > (SELECT count(DISTINCT w) + min(id) FROM b)",
+        "distinct_beside_averages": """SELECT count(DISTINCT v) AS d, avg(v) AS m, count(*) AS n, avg(id) FILTER (WHERE v > 3) AS f,
+            avg(bigint(v) * 1000000007) AS big FROM a""",
+        "distinct_beside_averages_in_a_query": """SELECT a.id, t.d, t.m, t.wide FROM a CROSS JOIN
+            (SELECT count(DISTINCT k) AS d, avg(x) AS m, avg(CAST(x AS DECIMAL(16, 3))) AS wide, avg(DISTINCT k) AS none FROM c) t""",
         "distincts_alone": "SELECT count(DISTINCT v) + count(DISTINCT id) AS d, sum(DISTINCT id) AS e FROM a",
         "distincts_of_all_rows": "SELECT count(DISTINCT v) AS d, count(DISTINCT id) AS e, max(s) AS m FROM a",
         "distincts_rolled_up": """SELECT s, id, count(DISTINCT v) AS d, count(DISTINCT v % 2) AS e, sum(v) AS n FROM a

@@ -128,6 +128,8 @@ _LABELS = {
     "distinct_over_all_rows": "`COUNT(DISTINCT)` over all rows",
     "distinct_average_over_all_rows": "`AVG(DISTINCT)` over all rows",
     "distinct_strings_over_all_rows": "`COUNT(DISTINCT)` of an expression over all rows",
+    "distinct_beside_averages": "`COUNT(DISTINCT)` beside averages over all rows",
+    "distinct_beside_averages_in_a_query": "`COUNT(DISTINCT)` beside averages over all rows, in a query",
     "distinct_in_a_subquery": "`COUNT(DISTINCT)` over all rows, in a subquery",
     "distincts_of_all_rows": "`COUNT(DISTINCT)` of several columns and another function over all rows",
     "distincts_alone": "`COUNT(DISTINCT)` of several columns over all rows",
