@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import pyspark
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -71,6 +72,10 @@ def table_of(session: SparkSession, path: str) -> DataFrame:
     except DeltaError:  # a type or a feature that delta-rs does not know
         pass
     return session.read.format("delta").load(path)
+
+
+SPARK = tuple(map(int, pyspark.__version__.split(".")[:2]))
+"""The minor version of Spark: older ones lack some functions, types and collations."""
 
 
 class TestLake:

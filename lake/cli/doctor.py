@@ -16,11 +16,11 @@ from urllib.parse import urlparse
 
 from lake.config.loader import load
 from lake.config.models import AirflowConfig, Config
-from lake.errors import LakeError
+from lake.errors import ConfigError, LakeError
 from lake.spark import preflight
+from lake.spark.versions import refuse_untested
 
 _AIRFLOW_ANSWERS_WITHIN = 60
-_WANTED = {"pyspark": "4.2.", "delta-spark": "4.4."}
 _SAFE_SCHEMES = frozenset({"", "file", "hdfs", "abfs", "abfss", "wasbs", "gs", "dbfs", "viewfs"})
 
 
@@ -39,11 +39,11 @@ class DoctorCheck:
 
 def examine(config_path: Path, env: str | None) -> list[DoctorCheck]:
     """Check the machine and the configuration. A temporary file is written to the target and removed; nothing else is changed."""
-    findings = list(_machine())
     try:
         config = load(config_path, env)
     except LakeError as error:
-        return [*findings, DoctorCheck("configuration", False, str(error), "Correct it, then run doctor again.")]
+        return [*_machine(None), DoctorCheck("configuration", False, str(error), "Correct it, then run doctor again.")]
+    findings = list(_machine(config))
     findings.append(DoctorCheck("configuration", True, f"{config_path}: {len(config.tables)} tables, {len(config.views)} views"))
     if all(f.ok for f in findings):
         findings += _lake(config)
@@ -51,17 +51,32 @@ def examine(config_path: Path, env: str | None) -> list[DoctorCheck]:
     return [*findings, *(_airflow(config.airflow) if scheduled else ())]
 
 
-def _machine() -> Iterator[DoctorCheck]:
+def _packages(config: Config | None) -> Iterator[DoctorCheck]:
+    """PySpark and delta-spark, which must be versions that are tested together, unless the configuration allows others."""
+    found = dict[str, str]()
+    for package in ("pyspark", "delta-spark"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            yield DoctorCheck(package, False, "not installed", f'Install it: pip install "{package}".')
+    if len(found) < 2:
+        return
+    problem = ""
+    try:
+        refuse_untested(found["pyspark"], found["delta-spark"])
+    except ConfigError as error:
+        problem = str(error)
+    allowed = config is not None and config.allow_untested
+    text = f"{found['pyspark']} and {found['delta-spark']}"
+    yield DoctorCheck("pyspark and delta-spark", not problem or allowed, f"{text}, not tested together" if problem else text, problem)
+
+
+def _machine(config: Config | None) -> Iterator[DoctorCheck]:
     problem = preflight.python_problem()
     yield DoctorCheck("Python", problem is None, sys.version.split()[0], problem or "")
     problem = preflight.java_problem()
     yield DoctorCheck("Java", problem is None, str(preflight.java_version() or "none"), problem or "")
-    for package, wanted in _WANTED.items():
-        try:
-            found = version(package)
-        except PackageNotFoundError:
-            found = "not installed"
-        yield DoctorCheck(package, found.startswith(wanted), found, f'Install it: pip install "{package}=={wanted}*".')
+    yield from _packages(config)
     here = preflight.jars()
     yield DoctorCheck(
         "Delta's jars",

@@ -362,6 +362,8 @@ class Config(Strict):
     other. Default: the number of cores of the machine."""
     single_writer: bool = False
     """Allow publishing to S3 without conditional writes. Only safe if nobody else writes the tables of views."""
+    allow_untested: bool = False
+    """Use versions of Spark and Delta Lake that Lakejoin is not tested with. Compare the views with `lakejoin verify --all` then."""
     airflow: AirflowConfig = AirflowConfig()
     """The Airflow DAGs; see the settings of `airflow` below."""
     directory: Path = Path(".")

@@ -21,7 +21,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lake.catalyst.nodes import Attribute, Expression
 from lake.core.snapshots import Snapshot
@@ -29,6 +28,7 @@ from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import decoded, lossless, ranges_of
+from lake.spark.types import arrow_schema
 
 _KEY = "k"
 _MOST_ROWS = 1_000
@@ -293,7 +293,7 @@ _CACHEABLE = (T.IntegralType, T.FractionalType, T.StringType, T.BooleanType, T.B
 
 
 def _frame(rows: Sequence[Row], side: _Side, reading: Reading) -> DataFrame:
-    schema = to_arrow_schema(side.schema, timezone="UTC")
+    schema = arrow_schema(side.schema)
     columns = list(zip(*rows, strict=True)) or [()] * len(side.names)
     arrays = [decoded(values, f.type) for values, f in zip(columns, schema, strict=True)]
     return reading.catalyst.spark.createDataFrame(pa.Table.from_arrays(arrays, names=side.names), side.schema)
@@ -304,6 +304,6 @@ def _only(keys: Keys, some: Sequence[Hashable], reading: Reading) -> Keys:
     ranges = keys.ranges[0]
     assert ranges is not None
     schema = T.StructType([T.StructField("k0", ranges.data_type)])
-    values = decoded(some, to_arrow_schema(schema, timezone="UTC")[0].type)
+    values = decoded(some, arrow_schema(schema)[0].type)
     frame = reading.catalyst.spark.createDataFrame(pa.Table.from_arrays([values], names=["k0"]), schema)
     return replace(keys, frame=frame, ranges=ranges_of(frame, True))

@@ -1,7 +1,7 @@
 """Downloads Delta's jars once, by Spark's own resolver, so that later starts need no network.
 
 The folder may hold other files: nothing is removed or overwritten but the jars that an earlier download has written, which are listed in
-its `delta-VERSION.resolved` file.
+its `delta-VERSION-spark-VERSION.resolved` file.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from lake.errors import ConfigError
 from lake.spark.launch import refuse_unusable_java
 from lake.spark.preflight import artifact, jar_folder, jars
+from lake.spark.versions import minor
 from lake.spark.watched_process import run_watched
 
 DOWNLOADING = "Downloading Delta's jars from Maven Central (87 MB, once)"
@@ -31,7 +32,7 @@ def resolve(folder: Path, on_progress: Callable[[int], None] = lambda size: None
 
     `on_progress` gets the number of downloaded bytes. Raises ConfigError if the jars can't be downloaded, or the folder can't be written.
     """
-    mark = folder / f"delta-{version('delta-spark')}.resolved"
+    mark = folder / mark_name()
     if mark.exists():
         return 0
     refuse_unusable_java()
@@ -50,6 +51,11 @@ def resolve(folder: Path, on_progress: Callable[[int], None] = lambda size: None
                 f"Delta's jars can't be written to {folder} ({error.strerror}). Set LAKEJOIN_JARS to a folder that can be written."
             ) from error
     return len(found)
+
+
+def mark_name() -> str:
+    """The name of the file that says which jars are there: Delta has other ones for each minor version of Spark."""
+    return f"delta-{version('delta-spark')}-spark-{minor(version('pyspark'))}.resolved"
 
 
 def at_first_use() -> list[str]:

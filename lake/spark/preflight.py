@@ -23,8 +23,8 @@ _JARS = (
     ("abfs", "org.apache.hadoop:hadoop-azure:HADOOP"),
     ("com.google.cloud.hadoop", "the Cloud Storage connector, com.google.cloud.bigdataoss:gcs-connector"),
     ("gs", "the Cloud Storage connector, com.google.cloud.bigdataoss:gcs-connector"),
-    ("org.apache.spark.sql.delta", "Delta's, io.delta:delta-spark_4.2_2.13"),
-    ("io.delta", "Delta's, io.delta:delta-spark_4.2_2.13"),
+    ("org.apache.spark.sql.delta", "Delta's, io.delta:delta-spark_SPARK_2.13"),
+    ("io.delta", "Delta's, io.delta:delta-spark_SPARK_2.13"),
 )
 """How the name of a class, or the scheme of a URI, begins, and the jar that has it."""
 JAVA_SOURCES = Path(__file__).parent / "jvm" / "lakejoin"
@@ -107,16 +107,18 @@ def artifact(jar: str) -> str:
 def jar_of(missing: str) -> str:
     """The jar of a class that was not found, or of the file system of a scheme, as words in brackets; empty if it is none of these."""
     found = next((jar for start, jar in _JARS if missing.startswith(start)), None)
-    return " (%s)" % found.replace("HADOOP", _hadoop()) if found else ""
+    if not found:
+        return ""
+    hadoop, spark = _version_of("hadoop-client-api-") or "VERSION of Spark's Hadoop", _version_of("spark-core_2.13-") or "VERSION of Spark"
+    return " (%s)" % found.replace("HADOOP", hadoop).replace("SPARK", ".".join(spark.split(".")[:2]))
 
 
-def _hadoop() -> str:
-    """The version of Spark's Hadoop, which jars of Hadoop must have."""
+def _version_of(jar: str) -> str:
+    """The version of one of Spark's own jars; empty for a Spark without it, or none."""
     try:
-        jar = next(spark_home().joinpath("jars").glob("hadoop-client-api-*.jar"))
-    except (StopIteration, AttributeError):  # a Spark without Hadoop, or none
-        return "VERSION of Spark's Hadoop"
-    return jar.stem.replace("hadoop-client-api-", "")
+        return next(spark_home().joinpath("jars").glob(jar + "*.jar")).stem.replace(jar, "")
+    except (StopIteration, AttributeError):
+        return ""
 
 
 def class_archive() -> "Path":

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from delta import configure_spark_with_delta_pip
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,7 @@ from lake.spark.jvm.gateway import active, jvm_of
 from lake.spark.launch import launch, refuse_unusable_java
 from lake.spark.preflight import AT_START, jars
 from lake.spark.session_digest import SESSION_DIGEST, settings_digest
+from lake.spark.versions import refuse_untested
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -149,6 +151,15 @@ def own_session(spark: SparkSession) -> SparkSession:
     if own.conf.get(_CHECKSUMS, None) is None:
         own.conf.set(_CHECKSUMS, f"org.apache.spark.sql.execution.streaming.checkpointing.{_BY_FILE_SYSTEM}")
     return own
+
+
+def refuse_untested_session(spark: SparkSession) -> None:
+    """Raise ConfigError unless the session's Spark and Delta Lake are versions that Lakejoin is tested with."""
+    try:
+        delta = str(spark._jvm.io.delta.package.VERSION())  # type: ignore[union-attr]
+    except (Py4JError, TypeError, PySparkException):
+        return  # it has no Delta Lake, or no JVM, which own_session says
+    refuse_untested(spark.version, delta)
 
 
 @contextmanager

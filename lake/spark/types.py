@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from inspect import signature
+from typing import Any
+
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""Before Spark 4.2 that is the default, and the argument is not known."""
+
+
+def arrow_schema(schema: T.StructType) -> Any:
+    """The schema as pyarrow's, its timestamps in UTC."""
+    return to_arrow_schema(schema, **_IN_UTC)
 
 
 def nullable(data_type: T.DataType) -> T.DataType:

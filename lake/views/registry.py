@@ -27,7 +27,7 @@ from lake.delta.pinned import Pinned
 from lake.delta.tables import Table, pin_at
 from lake.errors import LakeError, TargetError
 from lake.relations.lookup_cache import LookupCache
-from lake.spark.session import active_session, make_session, own_session
+from lake.spark.session import active_session, make_session, own_session, refuse_untested_session
 from lake.views.definition import Definition, define
 from lake.views.inputs import Chooser, Inputs, Until, ViewPath, capture, in_order
 from lake.views.production_tables import place_of
@@ -65,7 +65,7 @@ class OpenViews:
     def __init__(self, config: Config, spark: SparkSession | None = None, kind: PathKind = "strong", one_command: bool = False) -> None:
         self.config = config
         self.path = ViewPath(config, kind, None if config.production is None else self._place)
-        self._spark, self._one_command = spark, one_command
+        self._spark, self._one_command, self._tested = spark, one_command, False
         self._views: dict[str, OpenView] = {}
         self._lock, self._starting = threading.Lock(), threading.Lock()
 
@@ -75,7 +75,14 @@ class OpenViews:
         if self._spark is None:
             with phase("start Spark"), self._starting:
                 self._spark = self._spark or self._session()
+        if not self._tested:
+            self._refuse_untested(self._spark)
         return self._spark
+
+    def _refuse_untested(self, spark: SparkSession) -> None:
+        if not self.config.allow_untested:
+            refuse_untested_session(spark)
+        self._tested = True
 
     def _session(self) -> SparkSession:
         briefly = self._one_command and are_small(self.config)

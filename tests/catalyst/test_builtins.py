@@ -123,7 +123,7 @@ def test_functions_without_arguments_are_constants_or_refused(session: SparkSess
             if not _refused(session.sql(text), catalyst):
                 accepted.add(name)
     assert accepted == CONSTANTS
-    assert {"version", "current_path", "sql_keywords", "input_file_name"} <= set(called)
+    assert {"version", "sql_keywords", "input_file_name"} <= set(called)
 
 
 def _refused(frame: DataFrame, catalyst: Catalyst) -> bool:

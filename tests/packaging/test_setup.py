@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from lake.errors import ConfigError
 from lake.spark import watched_process
 from lake.spark.watched_process import Ended, run_watched
 
-MARK = f"delta-{version('delta-spark')}.resolved"
+MARK = jars.mark_name()
 
 
 @pytest.fixture

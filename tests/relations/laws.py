@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from lake.catalyst import Catalyst
@@ -27,6 +26,7 @@ from lake.spark import zset
 from lake.spark.failures import SPARK_ERRORS
 from lake.spark.key_ranges import Ranges
 from lake.spark.session import own_session
+from lake.spark.types import arrow_schema
 from lake.views.definition import Definition, define
 from tests.lakes import frozen
 
@@ -35,7 +35,7 @@ Rows = list[tuple[Any, ...]]
 
 def local_frame(spark: SparkSession, rows: Rows, schema: StructType) -> DataFrame:
     """The rows as a local relation: no Python worker is started for them."""
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = arrow_schema(schema)
     columns = [pa.array([row[i] for row in rows], type=arrow.field(i).type) for i in range(len(schema))]
     return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema)
 
