@@ -7,7 +7,7 @@ SEED ?= 42
 SECONDS ?= 60
 PORT ?= 8080
 
-.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz fuzz-edits docs lint bench bench-large bench-realtime bench-tpcds clean lock
+.PHONY: help setup demo demo-realtime demo-flights airflow test test-fast fuzz fuzz-edits versions docs lint bench bench-large bench-realtime bench-tpcds clean lock
 .DEFAULT_GOAL := help
 
 help: ## List the tasks
@@ -38,6 +38,9 @@ fuzz: $(VENV)/.development ## Random queries and histories against Spark from sc
 
 fuzz-edits: $(VENV)/.development ## Random edits of random queries, and the refreshes after them, against Spark (SECONDS, SEED)
 	$(BIN)/python -m tests.fuzz --edits --seconds $(SECONDS) --seed $(SEED)
+
+versions: $(VENV)/.development ## Tests on each pair of versions of Spark and Delta Lake, and upgrades from each to the next
+	$(BIN)/python -m tests.versions
 
 docs: $(VENV)/.development ## Generate the reference pages and build the documentation in .site
 	$(BIN)/python -m docs.generate

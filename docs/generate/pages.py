@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.generate import cli, configuration, python, tpcds
+from docs.generate import cli, configuration, python, tpcds, versions
 
 REFERENCE = Path(__file__).parent.parent / "reference"
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -13,4 +13,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configuration.md": configuration.page,
     "python.md": python.page,
     "tpcds.md": tpcds.page,
+    "versions.md": versions.page,
 }

@@ -171,6 +171,10 @@ def test_a_session_gets_the_log_store_where_hadoops_s3a_is(spark: SparkSession, 
         log_store.install(spark)
         assert conf.get(SETTING) == "of the user"
         conf.remove(SETTING)
+        with monkeypatch.context() as older:
+            older.setattr(log_store, "_CONDITIONS", "org.apache.hadoop.fs.NotYetThere")
+            log_store.install(spark)
+            assert not conf.contains(SETTING)
         log_store.install(spark)
         assert conf.get(SETTING) == "lakejoin.S3Commits"
     finally:

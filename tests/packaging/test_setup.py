@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,14 @@ def test_jars_that_are_there_are_not_downloaded_again(registry: Path, monkeypatc
     monkeypatch.setattr(jars, "run_watched", lambda *a: pytest.fail("downloaded again"))
     assert jars.resolve(registry) == 0
     assert len(jars.at_first_use()) == 3
+
+
+def test_jars_for_another_spark_are_replaced(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jars.resolve(registry)
+    installed = version
+    monkeypatch.setattr(jars, "version", lambda package: "4.9.1" if package == "pyspark" else installed(package))
+    assert jars.resolve(registry) == 3
+    assert [mark.name for mark in registry.glob("*.resolved")] == [f"delta-{installed('delta-spark')}-spark-4.9.resolved"]
 
 
 def test_the_first_use_says_that_it_downloads(registry: Path, capsys: pytest.CaptureFixture[str]) -> None:
