@@ -28,6 +28,8 @@ def frozen(value: Any) -> Any:
     """A value that can be counted, and that tells -0.0 from 0.0 and NaN from itself in no way."""
     if isinstance(value, float):
         return ("float", repr(value))
+    if isinstance(value, bytearray):  # binary values, in Spark 4.0
+        return bytes(value)
     if isinstance(value, VariantVal):
         return ("variant", bytes(value.value), bytes(value.metadata))
     if isinstance(value, dict):

@@ -31,7 +31,7 @@ from lake.relations.reading import Reading
 from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.spark.key_ranges import Ranges
 from lake.spark.session import settings
-from lake.spark.types import allows_null, is_nested
+from lake.spark.types import INHERITED_METADATA, allows_null, is_nested
 from lake.views.definition import Definition
 from lake.views.table import KEY, app_id, clustered_by, describe, refuse_dropping, schema, set_properties
 
@@ -248,4 +248,5 @@ def _write(target: Target, rows: DataFrame, by: Sequence[str], replace: bool) ->
 def _as_stored(field: StructField) -> Column:
     """A column by its type in the table: without this, lengths of VARCHARs and metadata of nested fields would become the table's."""
     column = F.col(quoted(field.name))
-    return (column.cast(field.dataType) if is_nested(field.dataType) else column).alias(field.name, metadata={})
+    casts = INHERITED_METADATA or is_nested(field.dataType)
+    return (column.cast(field.dataType) if casts else column).alias(field.name, metadata={})

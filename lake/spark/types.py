@@ -5,11 +5,15 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
+import pyspark
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 """Before Spark 4.2 that is the default, and the argument is not known."""
+
+INHERITED_METADATA = pyspark.__version__.startswith("4.0.")
+"""Whether PySpark takes an alias with empty metadata for one that keeps its column's. A cast has none."""
 
 
 def arrow_schema(schema: T.StructType) -> Any:

@@ -97,7 +97,7 @@ def test_doctor_of_an_installed_command_says_what_is_needed(installed: Path, tmp
     found = run(installed / "lakejoin", "doctor", "--json", cwd=tmp_path)
     said = {finding["what"]: finding for finding in json.loads(found.stdout)}
     assert found.returncode == 1, found.stderr
-    assert said["pyspark"]["ok"]
+    assert said["pyspark and delta-spark"]["ok"]
     assert said["Java"]["ok"]
     assert "lakejoin setup" in said["Delta's jars"]["found"]
     assert "lakejoin init" in said["configuration"]["found"]

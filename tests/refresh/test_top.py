@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from lake.core.stamp import Stamp
 from lake.relations import top
-from tests.lakes import TestLake
+from tests.lakes import SPARK, TestLake
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +104,10 @@ def test_a_refresh_without_changes_of_the_rows_keeps_the_margin(lake: TestLake) 
     "query",
     [
         "SELECT * FROM a ORDER BY v DESC NULLS LAST, id LIMIT 7",
-        "SELECT text, v + 1 AS w, d, s, j FROM a WHERE id % 3 <> 1 ORDER BY v, d, id DESC LIMIT 9",
+        pytest.param(
+            "SELECT text, v + 1 AS w, d, s, j FROM a WHERE id % 3 <> 1 ORDER BY v, d, id DESC LIMIT 9",
+            marks=pytest.mark.skipif(SPARK < (4, 1), reason="Spark 4.0 can't read VARIANT from files of which rows were deleted"),
+        ),
         "SELECT id % 20 AS g, count(*) AS n, max(v) AS hi FROM a GROUP BY id % 20 ORDER BY n DESC, g LIMIT 5",
         "SELECT id % 9 AS k, text FROM a ORDER BY k, text LIMIT 12",
         "SELECT x.id, y.v FROM a x JOIN a y ON x.id = y.id + 1 ORDER BY y.v NULLS FIRST, x.id LIMIT 8",

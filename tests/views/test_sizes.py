@@ -46,6 +46,7 @@ def test_what_is_elsewhere_may_be_large(tmp_path: Path, place: dict[str, str]) -
 def test_only_a_process_of_one_command_is_compiled_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bool] = []
     monkeypatch.setattr(registry, "make_session", lambda _, briefly, **_options: made.append(briefly))
+    monkeypatch.setattr(registry, "refuse_untested_session", lambda _: None)
     config = load({"root": str(tmp_path), "tables": {"t": {"path": "t"}}, "views": {"v": {"query": "SELECT id FROM t"}}})
     for one_command in (True, False):
         _ = opened(config, one_command=one_command).spark

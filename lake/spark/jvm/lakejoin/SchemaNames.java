@@ -9,6 +9,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import scala.Function1;
+import scala.Product;
+import scala.Tuple2;
 import scala.Tuple3;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractPartialFunction;
@@ -64,8 +66,10 @@ public final class SchemaNames {
       List relations = Sequences.list(with.cteRelations());
       List found = new ArrayList();
       for (int i = 0; i < relations.size(); i++) {
-        Tuple3 each = (Tuple3) relations.get(i);
-        found.add(new Tuple3(each._1(), placed((LogicalPlan) each._2(), names), each._3()));
+        Product each = (Product) relations.get(i); // name and plan; since Spark 4.1 also how deep a recursion may go
+        LogicalPlan plan = placed((LogicalPlan) each.productElement(1), names);
+        Object name = each.productElement(0);
+        found.add(each.productArity() < 3 ? (Object) new Tuple2(name, plan) : new Tuple3(name, plan, each.productElement(2)));
       }
       return new UnresolvedWith(with.child(), Sequences.seq(found), with.allowRecursion());
     }
