@@ -17,6 +17,10 @@ _TEXT = """
 """
 _INSTALL = '```\npip install lakejoin "pyspark==4.1.*"\nlakejoin setup\n```\n'
 _AFTER = """
+    With Spark 4.0, three things are different. Publishing to S3 is refused, since its Hadoop has no conditional requests. A column of type
+    VARIANT can't be read from files of which rows were deleted: Spark 4.0 says "Not implemented". TIME, recursive queries, collations that
+    ignore trailing spaces and some functions are newer than it.
+
     On a cluster, the Spark of the driver must have the minor version that is installed beside Lakejoin, and the jar of Delta Lake is the
     one for it: `io.delta:delta-spark_4.1_2.13:4.4.0` for Spark 4.1.
 
