@@ -59,13 +59,17 @@ def mark_name() -> str:
 
 
 def at_first_use() -> list[str]:
-    """The jars, downloaded now if they are not there; empty if they can't be: Spark then resolves them itself, from its own cache."""
-    if not jars():
+    """The jars, downloaded now if they are not there, or are those for another Spark; empty if they can't be: Spark then resolves them
+    itself, from its own cache."""
+    folder = jar_folder()
+    of_another = not (folder / mark_name()).exists() and any(folder.glob("delta-*.resolved"))
+    if of_another or not jars():
         print(DOWNLOADING, file=sys.stderr)
         try:
-            resolve(jar_folder())
+            resolve(folder)
         except ConfigError as error:
             print(error, file=sys.stderr)
+            return []
     return jars()
 
 

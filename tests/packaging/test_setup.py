@@ -89,8 +89,11 @@ def test_jars_for_another_spark_are_replaced(registry: Path, monkeypatch: pytest
     jars.resolve(registry)
     installed = version
     monkeypatch.setattr(jars, "version", lambda package: "4.9.1" if package == "pyspark" else installed(package))
-    assert jars.resolve(registry) == 3
+    assert len(jars.at_first_use()) == 3
     assert [mark.name for mark in registry.glob("*.resolved")] == [f"delta-{installed('delta-spark')}-spark-4.9.resolved"]
+    monkeypatch.setattr(jars, "version", installed)
+    monkeypatch.setattr(jars, "run_watched", lambda *a: Ended("UnknownHostException: repo", ""))
+    assert jars.at_first_use() == []
 
 
 def test_the_first_use_says_that_it_downloads(registry: Path, capsys: pytest.CaptureFixture[str]) -> None:
