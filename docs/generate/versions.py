@@ -39,7 +39,8 @@ def page() -> str:
 
 def _row(spark: str, delta: str, found: dict[str, object] | None) -> str:
     if found is None:
-        return f"| {spark} | {delta} | by all tests of the project | | | |"
+        kept = "each change, by all tests of the project" if (spark, delta) == TESTED[-1] else "no run is kept"
+        return f"| {spark} | {delta} | {kept} | | | |"
     failed = found["failed"]
     assert isinstance(failed, list)
     wrong = ", ".join(f"`{name}`" for name in failed) or "none"
