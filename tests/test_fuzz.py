@@ -10,7 +10,7 @@ from tests.fuzz.__main__ import run, run_edits
 
 @pytest.mark.slow
 def test_random_queries_over_random_histories_are_what_spark_says(spark: SparkSession) -> None:
-    found = run(spark, seed=20_000_000, seconds=180, most=10)
+    found = run(spark, seed=20_000_000, seconds=180, most=15)
     assert found.moved > 0
 
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 from lake.catalyst import Catalyst
 from lake.catalyst.determinism import anywhere
 from lake.catalyst.distinct_steps import in_two_steps
-from lake.catalyst.guards import TOO_LARGE, raised
+from lake.catalyst.guards import unless_too_large
 from lake.catalyst.nodes import Measure, Node
-from lake.catalyst.sums import WHOLE, tries, type_name
+from lake.catalyst.sums import WHOLE, average_of, like, tries, type_name
 from lake.spark.jvm.gateway import Java, kind_of
 
 _DIGITS = 20
@@ -67,7 +67,7 @@ def _raising(project: Node, below: Node, catalyst: Catalyst) -> Node:
     """The projection over a split aggregate, in which averages of whole numbers raise an error where they may have been rounded."""
     columns = {a.id: a.java for a in below.output}
     guarded = {
-        m.id: catalyst.made(f"IF({TOO_LARGE}, {raised('DOUBLE')}, value)", magnitude=columns[m.parts[1]], value=columns[m.id])
+        m.id: catalyst.made(unless_too_large("value"), magnitude=columns[m.parts[1]], value=columns[m.id])
         for m in below.measures
         if m.parts is not None
     }
@@ -149,18 +149,18 @@ class _Split:
     def average(self, aggregate: Java, function: Java) -> Java:
         """Of decimals: by Spark's own expression, from their sum and count."""
         child = function.child()
-        total = self.sum(aggregate, child, self._like(aggregate, self.package.Sum(child)))
+        total = self.sum(aggregate, child, like(aggregate, self.package.Sum(child), self.catalyst))
         buffers = self.catalyst.list(function.aggBufferAttributes())
         values = [total, self.count(aggregate, child)]
         if [v.dataType().json() for v in values] != [b.dataType().json() for b in buffers]:
             raise _UnsupportedError
-        expression = self.catalyst.expression(function.evaluateExpression())
-        return self.catalyst.substituted(expression, {b.exprId().id(): v for b, v in zip(buffers, values, strict=True)}).java
+        return average_of(function, values, self.catalyst)
 
     def average_of_whole_numbers(self, aggregate: Java, child: Java) -> Java:
         """Itself, with what it is recomputed from while the sum of magnitudes is at most 2^53, and that sum."""
         whole = self.catalyst.cast(child, "decimal(20,0)")
-        parts = [self.sum(aggregate, child, self._like(aggregate, self.package.Sum(of))) for of in (whole, self.catalyst.absolute(whole))]
+        sums = [self.package.Sum(of) for of in (whole, self.catalyst.absolute(whole))]
+        parts = [self.sum(aggregate, child, like(aggregate, function, self.catalyst)) for function in sums]
         count = int(self.count(aggregate, child).exprId().id())
         total, magnitude = (int(part.exprId().id()) for part in parts)
         return self.measure("average", aggregate, count, (total, magnitude))
@@ -170,7 +170,7 @@ class _Split:
         return self.measure("sum", summed, count)
 
     def count(self, aggregate: Java, child: Java) -> Java:
-        return self.measure("count", self._like(aggregate, self.package.Count(self.catalyst.seq([child]))))
+        return self.measure("count", like(aggregate, self.package.Count(self.catalyst.seq([child])), self.catalyst))
 
     def rows(self) -> Java:
         one = self.catalyst.literal(1)
@@ -187,10 +187,6 @@ class _Split:
         scale = int(data_type.scale()) if type_name(aggregate).startswith("decimal") else 0
         self.measures.append(Measure(int(alias.exprId().id()), kind, str(data_type.sql()), scale, count, parts))
         return alias.toAttribute()
-
-    def _like(self, aggregate: Java, function: Java) -> Java:
-        """Another function under the same FILTER."""
-        return aggregate.copy(function, aggregate.mode(), False, aggregate.filter(), self.catalyst.new_id())
 
 
 def _exact(java: Java) -> bool:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
-from lake.catalyst.guards import TOO_LARGE, raised
+from lake.catalyst.guards import unless_too_large
 from lake.catalyst.nodes import Expression, Node
-from lake.catalyst.sums import WHOLE, tries, type_name
+from lake.catalyst.sums import WHOLE, average_of, like, tries, type_name
 from lake.spark.jvm.gateway import Java, kind_of
 from lake.spark.zset import is_bitwise
 
@@ -102,18 +102,13 @@ class _Steps:
         found = {name: self._total(aggregate, part) for name, part in parts.items()}
         if not of_decimals:
             self.raises = True
-            return catalyst.made(f"IF({TOO_LARGE}, {raised('DOUBLE')}, CAST(total AS DOUBLE) / nullif(CAST(n AS DOUBLE), 0D))", **found)
-        buffers = catalyst.list(function.aggBufferAttributes())
-        values = [catalyst.cast(found["total"], str(buffers[0].dataType().sql())), catalyst.made("coalesce(n, 0L)", n=found["n"])]
-        made = catalyst.substituted(
-            catalyst.expression(function.evaluateExpression()), {b.exprId().id(): v for b, v in zip(buffers, values, strict=True)}
-        )
-        return made.java
+            return catalyst.made(unless_too_large("CAST(total AS DOUBLE) / nullif(CAST(n AS DOUBLE), 0D)"), **found)
+        of_sum = str(catalyst.list(function.aggBufferAttributes())[0].dataType().sql())
+        return average_of(function, [catalyst.cast(found["total"], of_sum), catalyst.made("coalesce(n, 0L)", n=found["n"])], catalyst)
 
     def _total(self, aggregate: Java, function: Java) -> Java:
         """The sum, over all values, of what a function gives for each, under the same FILTER as an aggregate."""
-        inner = aggregate.copy(function, aggregate.mode(), False, aggregate.filter(), self.catalyst.new_id())
-        return self._over(aggregate, self.package.Sum(self._below(inner)))
+        return self._over(aggregate, self.package.Sum(self._below(like(aggregate, function, self.catalyst))))
 
     def _below(self, aggregate: Java) -> Java:
         """A column of the inner step with an aggregate of each group."""

@@ -20,7 +20,7 @@ from functools import partial
 
 from lake.catalyst import Catalyst
 from lake.catalyst.nodes import Node
-from lake.catalyst.sums import WHOLE, type_name
+from lake.catalyst.sums import WHOLE, like, type_name
 from lake.spark.jvm.gateway import Java, kind_of
 
 LARGEST = 2**53
@@ -49,6 +49,11 @@ class _Guard:
 def raised(data_type: str) -> str:
     """The error instead of a result of some type, as SQL."""
     return f"CAST(raise_error('{INEXACT}') AS {data_type})"
+
+
+def unless_too_large(average: str) -> str:
+    """An average of whole numbers, as SQL, or the error where it may have been rounded."""
+    return f"IF({TOO_LARGE}, {raised('DOUBLE')}, {average})"
 
 
 def rarely_inexact(java: Java) -> str:
@@ -83,16 +88,12 @@ def _guard(aggregate: Java, catalyst: Catalyst, raising: bool) -> _Guard | None:
     child, of = function.child(), str(aggregate.dataType().sql())
     if raising and kind == "Average" and type_name(child) in _WIDE:
         magnitude = functions.Sum(catalyst.made("abs(CAST(x AS DOUBLE))", x=child))
-        beside = {"magnitude": _like(aggregate, magnitude, catalyst)}
+        beside = {"magnitude": like(aggregate, magnitude, catalyst)}
         return _Guard(beside, TOO_LARGE, raised(of), raises=True)
     if is_extreme_of_floats(function):
         zeros = functions.BitOrAgg(catalyst.made(_ZEROS, x=child))
-        return _Guard({"zeros": _like(aggregate, zeros, catalyst)}, "value = 0 AND zeros = 3", f"CAST(0 AS {of})", raises=False)
+        return _Guard({"zeros": like(aggregate, zeros, catalyst)}, "value = 0 AND zeros = 3", f"CAST(0 AS {of})", raises=False)
     return None
-
-
-def _like(aggregate: Java, function: Java, catalyst: Catalyst) -> Java:
-    return aggregate.copy(function, aggregate.mode(), False, aggregate.filter(), catalyst.new_id())
 
 
 def _chosen(guard: _Guard, value: Java, beside: Mapping[str, Java], catalyst: Catalyst) -> Java:

@@ -16,9 +16,9 @@ from urllib.parse import urlparse
 
 from lake.config.loader import load
 from lake.config.models import AirflowConfig, Config
-from lake.errors import ConfigError, LakeError
+from lake.errors import LakeError
 from lake.spark import preflight
-from lake.spark.versions import refuse_untested
+from lake.spark.versions import untested
 
 _AIRFLOW_ANSWERS_WITHIN = 60
 _SAFE_SCHEMES = frozenset({"", "file", "hdfs", "abfs", "abfss", "wasbs", "gs", "dbfs", "viewfs"})
@@ -61,11 +61,7 @@ def _packages(config: Config | None) -> Iterator[DoctorCheck]:
             yield DoctorCheck(package, False, "not installed", f'Install it: pip install "{package}".')
     if len(found) < 2:
         return
-    problem = ""
-    try:
-        refuse_untested(found["pyspark"], found["delta-spark"])
-    except ConfigError as error:
-        problem = str(error)
+    problem = untested(found["pyspark"], found["delta-spark"])
     allowed = config is not None and config.allow_untested
     text = f"{found['pyspark']} and {found['delta-spark']}"
     yield DoctorCheck("pyspark and delta-spark", not problem or allowed, f"{text}, not tested together" if problem else text, problem)

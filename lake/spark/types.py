@@ -9,10 +9,12 @@ import pyspark
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from lake.spark.versions import minor
+
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 """Before Spark 4.2 that is the default, and the argument is not known."""
 
-INHERITED_METADATA = pyspark.__version__.startswith("4.0.")
+INHERITED_METADATA = minor(pyspark.__version__) == "4.0"
 """Whether PySpark takes an alias with empty metadata for one that keeps its column's. A cast has none."""
 
 

@@ -18,10 +18,16 @@ def minor(version: str) -> str:
 
 def refuse_untested(spark: str, delta: str) -> None:
     """Raise ConfigError unless the versions of Spark and Delta Lake are a pair that is tested."""
+    if problem := untested(spark, delta):
+        raise ConfigError(problem)
+
+
+def untested(spark: str, delta: str) -> str:
+    """Why the versions of Spark and Delta Lake are not to be used together, and what to do; empty if they are a pair that is tested."""
     if (minor(spark), minor(delta)) in TESTED:
-        return
+        return ""
     near = nearest(spark)
-    raise ConfigError(
+    return (
         f"Lakejoin is not tested with Spark {spark} and Delta Lake {delta}. The nearest pair that is: Spark {near[0]} and Delta Lake "
         f'{near[1]} (pip install "pyspark=={near[0]}.*" "delta-spark=={near[1]}.*", then lakejoin setup; on a cluster, its Spark). To try '
         "this pair nevertheless, set `allow_untested: true` in lakejoin.yml, and compare the views with `lakejoin verify --all`."

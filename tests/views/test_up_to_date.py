@@ -75,6 +75,15 @@ def test_upkeep_of_the_view_s_table_is_nothing_new(built: TestLake) -> None:
     assert told(built) is None
 
 
+def test_what_is_written_under_the_view_s_stamp_is_taken_for_published_as_a_refresh_takes_it(built: TestLake) -> None:
+    """Both go by the stamp; that the rows are wrong is for verify and check to find."""
+    with built.as_if_published("v"):
+        built.sql("DELETE FROM {v} WHERE id = 1")
+    assert told(built) == built.open.stamp("v")
+    assert built.refresh("v").mode == "none"
+    assert not built.open.verify("v").exact
+
+
 def _no_jvm(settings: Any, **_: Any) -> Any:
     raise AssertionError("a JVM was asked for")
 
