@@ -49,7 +49,6 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.collection.immutable.ArraySeq;
 import scala.collection.immutable.Seq;
 
 /**
@@ -306,6 +305,15 @@ public final class LocalRows {
     return plan instanceof LocalRelation;
   }
 
+  /** A frame's rows that are on the driver, or that the optimiser computes from few that are; null for others, and for other types. */
+  static List few(Dataset frame, int most) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    if (!computed(plan) || ((LocalRelation) plan.collectLeaves().head()).data().size() > most) return null;
+    if (rows(plan) == null) plan = frame.queryExecution().optimizedPlan();
+    Seq found = named(plan);
+    return found == null ? null : Sequences.list(found);
+  }
+
   /** A plan's rows, where it does no more than to name columns of rows on the driver; null for another plan, and for other types. */
   static Seq named(LogicalPlan plan) {
     Rows rows = rows(plan);
@@ -314,7 +322,7 @@ public final class LocalRows {
     UnsafeProjection projection = projected(rows.values, rows.data.size());
     List found = new ArrayList(rows.data.size());
     for (Object each : rows.data) found.add(projection.apply((InternalRow) each).copy());
-    return ArraySeq.unsafeWrapArray(found.toArray(new InternalRow[found.size()]));
+    return DriverRows.of(found);
   }
 
   private static Rows rows(LogicalPlan plan) {
@@ -337,7 +345,7 @@ public final class LocalRows {
   }
 
   /** Whether values of the type are the same where their bytes are, but for NaN. */
-  private static boolean simple(DataType type) {
+  static boolean simple(DataType type) {
     if (type instanceof StringType) return ((StringType) type).collationId() == 0;
     return type instanceof LongType || type instanceof IntegerType || type instanceof ShortType || type instanceof ByteType
         || type instanceof DecimalType || type instanceof DateType || type instanceof TimestampType || type instanceof TimestampNTZType
@@ -365,6 +373,6 @@ public final class LocalRows {
   }
 
   private static Dataset local(SparkSession session, List columns, List rows) {
-    return Plans.local(session, columns, ArraySeq.unsafeWrapArray(rows.toArray(new InternalRow[rows.size()])));
+    return Plans.local(session, columns, DriverRows.of(rows));
   }
 }

@@ -46,7 +46,6 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 import scala.Option;
 import scala.Tuple2;
-import scala.collection.immutable.ArraySeq;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractPartialFunction;
 
@@ -267,7 +266,7 @@ public final class Plans {
     QueryExecution query = frame.queryExecution();
     InternalRow[] rows = first(session, query, limit + 1);
     if (rows.length > limit) return null;
-    return local(session, query.optimizedPlan(), names(query.analyzed()), ArraySeq.unsafeWrapArray(rows));
+    return local(session, query.optimizedPlan(), names(query.analyzed()), new DriverRows(rows));
   }
 
   /** The same of a frame over a small table; the rows of its data files are held for later ones. */
@@ -277,7 +276,7 @@ public final class Plans {
     if (files != null && files.hasMore(limit)) return null;
     InternalRow[] rows = files == null ? null : files.rows(session, limit);
     if (rows == null) return collected(session, frame, limit);
-    return rows.length > limit ? null : local(session, plan, names(plan), ArraySeq.unsafeWrapArray(rows));
+    return rows.length > limit ? null : local(session, plan, names(plan), new DriverRows(rows));
   }
 
   /**
@@ -292,7 +291,7 @@ public final class Plans {
     List columns = new ArrayList();
     for (Object each : Sequences.list(plan.output())) columns.add(((Attribute) each).newInstance());
     columns.add(new AttributeReference(WEIGHT, DataTypes.LongType, false, Metadata.empty(), NamedExpression.newExprId(), NOTHING));
-    return local(session, columns, ArraySeq.unsafeWrapArray(rows));
+    return local(session, columns, new DriverRows(rows));
   }
 
   /** How many bytes of rows are held. */
