@@ -75,8 +75,12 @@ class Transaction:
             return sum(int(file.numberOfModifiedRows()) for file in touched)
 
     def insert(self, rows: DataFrame) -> None:
-        """Insert rows, which must have the table's columns."""
+        """Insert rows, which must have the table's columns. Few that are on the driver are written here, without a job (decision 46)."""
         with active(self._jvm, self._session):
+            small = self._jvm.own_small_file.written(self._session, self._java, rows._jdf)
+            if small is not None:
+                self._actions.add(small)
+                return
             self._actions.addAll(self._scala.java_list(self._java.writeFiles(rows._jdf)))
 
     def read_all(self) -> None:

@@ -175,3 +175,39 @@ def test_columns_of_other_names_that_look_alike(lake: TestLake) -> None:
         found = held(lake, table.selectExpr(*columns))
         assert found is not None
         assert multiset(found) == multiset(read(lake, "SELECT * FROM {t}").selectExpr(*columns)), columns
+
+
+KINDS: dict[str, dict[str, str]] = {
+    "with deletion vectors": {},
+    "without": {"delta.enableDeletionVectors": "false"},
+    "by name": {"delta.columnMapping.mode": "name"},
+    "by id": {"delta.columnMapping.mode": "id"},
+    "widened": {"delta.enableTypeWidening": "true"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_read_without_a_plan_as_a_plan_reads_them(lake: TestLake, kind: str) -> None:
+    """In a folder whose name has to be escaped; nested types; a column that old files don't have, one that is widened, deleted rows."""
+    place = lake.path("a b%20c ä")
+    properties = ", ".join(f"'{name}' = '{value}'" for name, value in {"delta.enableDeletionVectors": "true", **KINDS[kind]}.items())
+    lake.spark.sql(f"CREATE TABLE delta.`{place}` USING delta TBLPROPERTIES ({properties}) AS {ROWS.replace('id % 2 AS p', SMALL)}")
+    if kind == "widened":
+        lake.spark.sql(f"ALTER TABLE delta.`{place}` ALTER COLUMN p TYPE INT")
+    lake.spark.sql(f"ALTER TABLE delta.`{place}` ADD COLUMN (more MAP<STRING, INT>)")
+    columns = "id, s, d, l, p, `a.b`, day, at, money, more"
+    lake.spark.sql(f"INSERT INTO delta.`{place}` SELECT {columns.replace('more', 'map(s, 1)')} FROM delta.`{place}` WHERE s IS NOT NULL")
+    lake.spark.sql(f"DELETE FROM delta.`{place}` WHERE id % 7 = 1")
+    rows = Table("t", place, None).log(lake.spark).head().rows_among({})
+    frames = [rows, rows.select("p", "more", rows["`a.b`"]["x"].alias("x"), "at")]
+    frames += [with_positions(rows).selectExpr("id", POSITION, f"{FILE} AS file")] if kind != "without" else []
+    for frame in frames:
+        before = tasks(lake)
+        found = held(lake, frame)
+        assert found is not None
+        assert len(set(tasks(lake)) - set(before)) == 1
+        assert shown(found) == shown(frame)
+
+
+SMALL = """CAST(id % 2 AS SMALLINT) AS p, named_struct('x', id, 'y', ARRAY(CAST(id AS STRING))) AS `a.b`, DATE'0031-01-01' AS day,
+    TIMESTAMP'1600-02-29 01:02:03.456789' AS at, CAST(id AS DECIMAL(38, 5)) AS money"""

@@ -127,6 +127,11 @@ class Jvm:
         """Writes deletion vectors."""
         return self.own("DeletionVectors")
 
+    @cached_property
+    def own_small_file(self) -> Java:
+        """Writes few rows as one data file."""
+        return self.own("SmallFile")
+
     def own(self, name: str) -> Java:
         """An object of a class in the folder lakejoin/ beside this file: from the jar that set-up has made (compiled_classes.py), or
         else compiled now by Janino, the Java compiler in Spark."""

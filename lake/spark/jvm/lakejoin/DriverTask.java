@@ -38,7 +38,14 @@ final class DriverTask {
 
   private DriverTask() {}
 
-  private static void record(String line) {
+  /** The CPU nanoseconds of this thread so far. */
+  static long cpu() {
+    return THREADS.getCurrentThreadCpuTime();
+  }
+
+  /** Note a task that ran here: when it began (milliseconds since 1970), `cpu` then, and how many bytes it read. */
+  static void record(long started, long cpu, long bytes) {
+    String line = started + " " + (cpu() - cpu) + " " + bytes;
     synchronized (RECORDS) {
       if (RECORDS.size() == MOST_RECORDS) RECORDS.removeFirst();
       RECORDS.addLast(line);
@@ -88,13 +95,13 @@ final class DriverTask {
     TaskContext before = TaskContext.get();
     TaskContext$.MODULE$.setTaskContext(task);
     long started = System.currentTimeMillis();
-    long cpu = THREADS.getCurrentThreadCpuTime();
+    long cpu = cpu();
     try {
       return collected(rdd.iterator(partition, task), limit);
     } finally {
       end(env, task, memory);
       restore(before);
-      record(started + " " + (THREADS.getCurrentThreadCpuTime() - cpu) + " " + task.taskMetrics().inputMetrics().bytesRead());
+      record(started, cpu, task.taskMetrics().inputMetrics().bytesRead());
     }
   }
 

@@ -127,16 +127,21 @@ public final class Files {
   }
 
   private static AddFile withoutChange(AddFile file) {
-    return copy(file, false, file.deletionVector());
+    return copy(file, false, file.stats(), file.deletionVector());
   }
 
   /** A file with all its rows, those that were deleted as well. */
   static AddFile whole(AddFile file) {
-    return copy(file, file.dataChange(), null);
+    return copy(file, file.dataChange(), file.stats(), null);
   }
 
-  private static AddFile copy(AddFile file, boolean dataChange, DeletionVectorDescriptor vector) {
-    return file.copy(file.path(), file.partitionValues(), file.size(), file.modificationTime(), dataChange, file.stats(), file.tags(), vector,
+  /** A file with other statistics (JSON). */
+  static AddFile withStatistics(AddFile file, String statistics) {
+    return copy(file, file.dataChange(), statistics, file.deletionVector());
+  }
+
+  private static AddFile copy(AddFile file, boolean dataChange, String statistics, DeletionVectorDescriptor vector) {
+    return file.copy(file.path(), file.partitionValues(), file.size(), file.modificationTime(), dataChange, statistics, file.tags(), vector,
         file.baseRowId(), file.defaultRowCommitVersion(), file.clusteringProvider(), file.backReference(), file.amtPassthrough());
   }
 

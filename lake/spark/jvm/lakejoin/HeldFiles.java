@@ -181,6 +181,10 @@ final class HeldFiles {
     Map rows = new HashMap();
     for (Object each : missing) rows.put(each, new ArrayList());
     if (byName.size() < missing.size()) return false;
+    if (DataFileRows.read(session, (HadoopFsRelation) leaf.relation(), chosen.deltaLog(), columns, missing, rows, limit)) {
+      for (Object each : missing) found.put(key((AddFile) each), new File((List) rows.get(each)));
+      return true;
+    }
     InternalRow[] all = Plans.first(session, Dataset.ofRows(session, reading(session, missing)).queryExecution(), limit + 1);
     if (all.length > limit) return false;
     int number = columns.size();
@@ -282,7 +286,7 @@ final class HeldFiles {
   }
 
   /** A short name of a long text: schemas are long, and each file is held under one. */
-  private static String digest(String text) {
+  static String digest(String text) {
     try {
       byte[] found = MessageDigest.getInstance("SHA-256").digest(text.getBytes(StandardCharsets.UTF_8));
       return new BigInteger(1, found).toString(36);

@@ -26,7 +26,7 @@ import scala.runtime.AbstractFunction0;
  * take longer than the work. Spark sees one partition everywhere, so that it plans no exchange, and hash joins build their side where they run.
  */
 final class OneTask {
-  private static final long MOST_BYTES = 8L << 20;
+  static final long MOST_BYTES = 8L << 20;
   private static final long OPENING = 128L << 10; // what opening a file costs, in bytes
 
   private OneTask() {}
