@@ -1,19 +1,27 @@
 package lakejoin;
 
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import net.razorvine.pickle.Unpickler;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAlias;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.GreaterThan;
+import org.apache.spark.sql.catalyst.expressions.LessThan;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.catalyst.plans.Inner$;
@@ -31,6 +39,9 @@ import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
@@ -52,13 +63,75 @@ public final class Steps {
 
   private static LogicalPlan over(List step, LogicalPlan plan) throws Exception {
     String kind = (String) step.get(0);
-    if (kind.equals("where")) return new Filter(parsed((String) step.get(1)), plan);
+    if (kind.equals("where")) {
+      Expression condition = parsed((String) step.get(1)), known = plan.analyzed() ? comparison(condition, plan) : null;
+      return known == null ? new Filter(condition, plan) : analyzed(new Filter(known, plan));
+    }
     List named = named((List) step.get(1));
-    if (kind.equals("select")) return new Project(Sequences.seq(named), plan);
+    if (kind.equals("select")) {
+      List known = plan.analyzed() ? columns(named, plan) : null;
+      return known == null ? new Project(Sequences.seq(named), plan) : analyzed(new Project(Sequences.seq(known), plan));
+    }
     List keys = new ArrayList();
     for (Object each : named) keys.add(each instanceof Alias ? ((Alias) each).child() : each);
     named.addAll(named((List) step.get(2)));
     return new Aggregate(Sequences.seq(keys), Sequences.seq(named), plan, Option.empty());
+  }
+
+  private static LogicalPlan analyzed(LogicalPlan plan) {
+    plan.setAnalyzed();
+    return plan;
+  }
+
+  /** Names of a plan's columns, or of fields of these, perhaps under other names, as the analyser would have them. Null where there is more. */
+  private static List columns(List named, LogicalPlan plan) {
+    List found = new ArrayList();
+    for (Object each : named) {
+      Expression column = column(each instanceof Alias ? ((Alias) each).child() : (Expression) each, plan);
+      if (column == null || (column instanceof GetStructField && !(each instanceof Alias))) return null;
+      found.add(each instanceof Alias ? ((Alias) each).withNewChildren(Sequences.seq(Collections.singletonList(column))) : column);
+    }
+    return found;
+  }
+
+  /** A column of long integers compared with a number, as the analyser would have it. Null for another condition. */
+  private static Expression comparison(Expression condition, LogicalPlan plan) {
+    Expression inner = condition instanceof Not ? ((Not) condition).child() : condition;
+    if (!(inner instanceof GreaterThan || inner instanceof LessThan || inner instanceof EqualTo)) return null;
+    Object number = ((BinaryComparison) inner).right() instanceof Literal ? ((Literal) ((BinaryComparison) inner).right()).value() : null;
+    Expression column = column((Expression) ((BinaryComparison) inner).left(), plan);
+    if (column == null || !(column.dataType() instanceof LongType) || !(number instanceof Integer)) return null;
+    Expression value = new Literal(Long.valueOf(((Integer) number).longValue()), DataTypes.LongType);
+    Expression made = (Expression) inner.withNewChildren(Sequences.seq(Arrays.asList(new Object[] {column, value})));
+    return condition instanceof Not ? new Not(made) : made;
+  }
+
+  /** The column of a plan, or the field of one, that a name stands for. Null for another expression, and where only the analyser can tell. */
+  private static Expression column(Expression named, LogicalPlan plan) {
+    if (!(named instanceof UnresolvedAttribute)) return null;
+    List parts = Sequences.list(((UnresolvedAttribute) named).nameParts());
+    Attribute found = null;
+    for (Object each : Sequences.list(plan.output())) {
+      Attribute column = (Attribute) each;
+      if (parts.size() > 1 && !column.qualifier().isEmpty()) return null; // the first part may be a table
+      if (!column.name().equalsIgnoreCase((String) parts.get(0))) continue;
+      if (found != null) return null;
+      found = column;
+    }
+    if (found == null || !found.name().equals(parts.get(0))) return null;
+    return parts.size() == 1 ? found : parts.size() == 2 ? field(found, (String) parts.get(1)) : null;
+  }
+
+  private static Expression field(Attribute of, String name) {
+    if (!(of.dataType() instanceof StructType)) return null;
+    StructField[] fields = ((StructType) of.dataType()).fields();
+    int place = -1;
+    for (int i = 0; i < fields.length; i++) {
+      if (!fields[i].name().equalsIgnoreCase(name)) continue;
+      if (place >= 0 || !fields[i].name().equals(name)) return null;
+      place = i;
+    }
+    return place < 0 ? null : new GetStructField(of, place, Option.apply(name));
   }
 
   /** An expression. The session's parser would replace ${...} in the names of columns, as in the texts of users. */
