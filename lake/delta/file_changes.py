@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from lake.delta.actions import Commit, FileAction
 from lake.delta.log import Log
 from lake.delta.pinned import Pinned
-from lake.spark import zset
+from lake.spark import steps, zset
 from lake.spark.jvm.gateway import Java
 
 Body = dict[str, Any]
@@ -139,9 +139,9 @@ def rows(pinned: Pinned, found: FileChanges, columns: Sequence[str]) -> DataFram
             into.append(spec(version, None, scala.immutable(_actions(log.jvm, kind, files)), scala.none))
     arguments = (log.java, pinned.snapshot, False, log.spark._jsparkSession)
     parts = reader.getDeletedAndAddedRows(*[scala.seq(s) for s in specs], *arguments)
-    frames = [_listed(log, part).selectExpr(*columns, _WEIGHT) for part in scala.list(parts)]
+    frames = [steps.over(_listed(log, part), steps.select([*columns, _WEIGHT])) for part in scala.list(parts)]
     if not frames:
-        return pinned.rows_of(_actions(pinned.log.jvm, "add", [])).selectExpr(*columns, f"1L AS {zset.WEIGHT}")
+        return steps.over(pinned.rows_of(_actions(pinned.log.jvm, "add", [])), steps.select([*columns, f"1L AS {zset.WEIGHT}"]))
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
@@ -154,7 +154,7 @@ def rows_held(pinned: Pinned, found: FileChanges, columns: Sequence[str], most: 
     before = [*found.removed, *(old for old, _ in found.new_vectors)]
     after = [*found.added, *(new for _, new in found.new_vectors)]
     sides = [_actions(log.jvm, "add", [file.body for file in files]) for files in (before, after)]
-    frame = pinned.rows_of(log.jvm.java.util.List.of()).selectExpr(*columns)
+    frame = steps.over(pinned.rows_of(log.jvm.java.util.List.of()), steps.select(columns))
     changed = log.jvm.own_plans.changed(log.spark._jsparkSession, frame._jdf, *sides, most)
     return None if changed is None else DataFrame(changed, log.spark)
 
@@ -168,7 +168,7 @@ def rows_of_feed(pinned: Pinned, since: int, columns: Sequence[str]) -> DataFram
     interval = (since + 1, pinned.version.number)
     here = some(pinned.snapshot)  # its metadata are those of the interval's start
     feed = _reader(log.jvm).changesToBatchDF(log.java, *interval, log.spark._jsparkSession, none, here, False, here)
-    return _listed(log, feed).selectExpr(*columns, _WEIGHT)
+    return steps.over(_listed(log, feed), steps.select([*columns, _WEIGHT]))
 
 
 def _listed(log: Log, frame: Java) -> DataFrame:
@@ -183,7 +183,7 @@ def _rows_of_whole_files(pinned: Pinned, found: FileChanges, columns: Sequence[s
     """The same, of a table with columns of its own under the names that Delta gives its feed's."""
     new = [*found.added, *(after for _, after in found.new_vectors)]
     old = [*found.removed, *(before for before, _ in found.new_vectors)]
-    return zset.subtract(*[_whole(pinned, files).selectExpr(*columns) for files in (new, old)])
+    return zset.subtract(*[steps.over(_whole(pinned, files), steps.select(columns)) for files in (new, old)])
 
 
 def _whole(pinned: Pinned, files: Sequence[FileAction]) -> DataFrame:

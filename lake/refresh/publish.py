@@ -28,6 +28,7 @@ from lake.delta.transaction import FILE, POSITION, Transaction, with_positions
 from lake.errors import ConcurrencyError, InternalError, TargetError
 from lake.refresh.row_edits import Edits
 from lake.relations.reading import Reading
+from lake.spark import steps
 from lake.spark.failures import SPARK_ERRORS, of_rows
 from lake.spark.key_ranges import Ranges
 from lake.spark.session import settings
@@ -107,7 +108,8 @@ def _prepared(target: Target, stamp: Stamp, edits: Edits | None, reading: Readin
         else:
             doomed = edits.positions(stored_rows(pinned, reading, edits.ranges), reading)
         if doomed is not None:
-            gone, wanted = transaction.delete(doomed.frame.select(FILE, POSITION), doomed.local), edits.updated + edits.deleted
+            gone = transaction.delete(steps.over(doomed.frame, steps.select([FILE, POSITION])), doomed.local)
+            wanted = edits.updated + edits.deleted
             if gone != wanted:
                 raise InternalError(f"View {stamp.view!r}: {gone} rows would be deleted instead of {wanted}. Nothing was written.")
         if edits.inserted or edits.updated:

@@ -125,6 +125,18 @@ def test_statistics_are_those_of_the_present_rows_columns_and_settings(lake: Tes
     assert found[1]["nullCount"] == {"key": 0, "at": 1, "more": 0}
 
 
+def test_statistics_are_those_of_the_tables_protocol(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two tables of the same columns and properties only one may have deletion vectors: its statistics say that their bounds are tight."""
+    rows, found = _rows(lake, "id BIGINT", "(1)"), []
+    for name, more in (("t", ""), ("u", "TBLPROPERTIES ('delta.feature.deletionVectors' = 'supported')")):
+        lake.spark.sql(f"CREATE TABLE delta.`{lake.path(name)}` (id BIGINT) USING delta {more}")
+        log = Table(name, lake.path(name), None).log(lake.spark)
+        assert _write(log, rows, True, monkeypatch)
+        assert not log.head().properties
+        found.append("tightBounds" in json.loads(_adds(log)[0].stats))
+    assert found == [False, True]
+
+
 def _adds(log: Log) -> list[Any]:
     class File:
         def __init__(self, java: Any) -> None:

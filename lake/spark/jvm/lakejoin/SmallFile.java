@@ -177,7 +177,8 @@ public final class SmallFile {
       Tuple2 setting = (Tuple2) all.next();
       settings.put(setting._1(), setting._2());
     }
-    String key = HeldFiles.digest(metadata.schemaString() + "\n" + metadata.configuration() + "\n" + settings);
+    String table = metadata.schemaString() + "\n" + metadata.configuration() + "\n" + transaction.protocol();
+    String key = HeldFiles.digest(table + "\n" + settings);
     synchronized (STATISTICS) {
       Statistics known = (Statistics) STATISTICS.get(key);
       if (known != null) return known;
