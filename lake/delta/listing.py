@@ -41,7 +41,7 @@ class Listing:
     @cached_property
     def bytes(self) -> int:
         """The size of the table's data files."""
-        return int(self.snapshot.sizeInBytes() if self.checksum is None else self.checksum.tableSizeBytes())
+        return int(self.snapshot.sizeInBytes()) if self._sizes is None else self._sizes[0]
 
     @cached_property
     def checksum(self) -> Java | None:
@@ -51,7 +51,13 @@ class Listing:
     @property
     def number(self) -> int:
         """How many data files the table has."""
-        return int(self.snapshot.numOfFiles() if self.checksum is None else self.checksum.numFiles())
+        return int(self.snapshot.numOfFiles()) if self._sizes is None else self._sizes[1]
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int] | None:
+        """(bytes, number of files) by the checksum."""
+        found = self._jvm.own_versions.sizes(self.snapshot)
+        return None if found is None else (int(found.split(" ")[0]), int(found.split(" ")[1]))
 
     @cached_property
     def rows(self) -> int | None:

@@ -132,8 +132,9 @@ class NewestSnapshot:
         followed = self._tried(lambda: self._followed(before))
         if followed is not None:
             return _cache.put(place, before, followed)
-        found = self._tried(self._in_memory) or self.log.update(False, self.scala.none, self.scala.none)
-        noted = self.jvm.own_versions.notesFiles(found) or self.jvm.own_versions.files(found) > MOST_FILES
+        known = self._tried(self._in_memory)
+        found = known or self.log.update(False, self.scala.none, self.scala.none)
+        noted = known is not None or self.jvm.own_versions.notesFiles(found) or self.jvm.own_versions.files(found) > MOST_FILES
         if before is not None and before.found.equals(found):
             return before.used
         derived = None if noted else self._tried(lambda: self._since(before, found))
@@ -148,15 +149,11 @@ class NewestSnapshot:
         self.log.update(False, self.scala.none, self.scala.none)
 
     def _place(self) -> Place:
-        return id(self.jvm._gateway_client), str(self.log.logPath().toString())
+        return id(self.jvm._gateway_client), str(self.jvm.own_versions.place(self.log))
 
     def _in_memory(self) -> Java | None:
-        """The snapshot that Delta has in memory, if it is the newest: Delta itself would list the log to find out."""
-        snapshot = self.log.unsafeVolatileSnapshot()
-        if not self.jvm.own_versions.byName(snapshot):
-            return None
-        segment = snapshot.logSegment()
-        return snapshot if segment.equals(self.jvm.own_commits.following(self.log, segment)) else None
+        """The snapshot that Delta has in memory, if it is the newest and lists its files."""
+        return self.jvm.own_commits.inMemory(self.log)
 
     @staticmethod
     def _tried(derive: Callable[[], _Found]) -> _Found | None:

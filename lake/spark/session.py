@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -200,14 +201,12 @@ def few_changes(own: SparkSession) -> Iterator[Callable[[], None]]:
 @contextmanager
 def settings(own: SparkSession, wanted: Mapping[str, str]) -> Iterator[Callable[[], None]]:
     """Within it, a view's session has the given settings. Yields a function that ends them early."""
-    before = {key: own.conf.get(key, None) for key in wanted}
+    session, jvm = own._jsparkSession, jvm_of(own)
+    before = jvm.own_active.set(session, pickle.dumps(dict(wanted), protocol=2))
 
     def end() -> None:
-        for key, value in before.items():
-            own.conf.unset(key) if value is None else own.conf.set(key, value)
+        jvm.own_active.set(session, before)
 
-    for key, value in wanted.items():
-        own.conf.set(key, value)
     try:
         yield end
     finally:

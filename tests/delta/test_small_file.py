@@ -128,7 +128,8 @@ def test_statistics_are_those_of_the_present_rows_columns_and_settings(lake: Tes
 def test_statistics_are_those_of_the_tables_protocol(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two tables of the same columns and properties only one may have deletion vectors: its statistics say that their bounds are tight."""
     rows, found = _rows(lake, "id BIGINT", "(1)"), []
-    for name, more in (("t", ""), ("u", "TBLPROPERTIES ('delta.feature.deletionVectors' = 'supported')")):
+    able = "TBLPROPERTIES ('delta.feature.deletionVectors' = 'supported')"
+    for name, more in {"t": "", "u": able}.items():
         lake.spark.sql(f"CREATE TABLE delta.`{lake.path(name)}` (id BIGINT) USING delta {more}")
         log = Table(name, lake.path(name), None).log(lake.spark)
         assert _write(log, rows, True, monkeypatch)

@@ -1,9 +1,15 @@
 package lakejoin;
 
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import net.razorvine.pickle.Pickler;
+import net.razorvine.pickle.Unpickler;
+import org.apache.spark.sql.RuntimeConfig;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.Option;
 
-/** The session whose settings Spark and Delta use in this thread (lake/spark/jvm/gateway.py). */
+/** The session whose settings Spark and Delta use in this thread (lake/spark/jvm/gateway.py), and its settings (lake/spark/session.py). */
 public final class ActiveSession {
   /** Make a session the active one, or none (null); returns the one before, null if there was none. */
   public static SparkSession swap(SparkSession session) {
@@ -11,5 +17,20 @@ public final class ActiveSession {
     if (session == null) SparkSession.clearActiveSession();
     else SparkSession.setActiveSession(session);
     return before.isDefined() ? (SparkSession) before.get() : null;
+  }
+
+  /** Give a session some settings (a pickled dict of texts; None: not set). Returns what they were before, likewise. */
+  public static byte[] set(SparkSession session, byte[] wanted) throws Exception {
+    RuntimeConfig conf = session.conf();
+    Map before = new HashMap();
+    Iterator each = ((Map) new Unpickler().loads(wanted)).entrySet().iterator();
+    while (each.hasNext()) {
+      Map.Entry setting = (Map.Entry) each.next();
+      String name = (String) setting.getKey();
+      before.put(name, conf.get(name, null));
+      if (setting.getValue() == null) conf.unset(name);
+      else conf.set(name, (String) setting.getValue());
+    }
+    return new Pickler(false, false).dumps(before);
   }
 }

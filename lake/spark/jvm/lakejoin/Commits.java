@@ -22,6 +22,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.LogSegment;
+import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.Action;
 import org.apache.spark.sql.delta.actions.Action$;
 import org.apache.spark.sql.delta.util.FileNames;
@@ -45,6 +46,16 @@ public final class Commits {
   /** The commits first..last as DeltaLog.getChanges gives them. Raises as it does if one is no longer in the log. */
   public Iterator between(DeltaLog log, long first, long last) {
     return new ByName(log, first, last);
+  }
+
+  /**
+   * The version of a table that Delta has in memory, with a list of its files, if it is the newest: Delta itself would list the log to find out.
+   * Null where it is not, or where names of files do not tell.
+   */
+  public Snapshot inMemory(DeltaLog log) throws IOException {
+    Snapshot snapshot = log.unsafeVolatileSnapshot();
+    LogSegment segment = snapshot.logSegment();
+    return new Versions().byName(snapshot) && segment.equals(following(log, segment)) ? snapshot : null;
   }
 
   /**

@@ -48,6 +48,17 @@ public final class Versions {
     return found != null && found.allFiles().isDefined();
   }
 
+  /** The size of a version's files in bytes, and their number, "bytes number", by its checksum; null where it has none. */
+  public String sizes(Snapshot snapshot) {
+    VersionChecksum found = checksum(snapshot);
+    return found == null ? null : found.tableSizeBytes() + " " + found.numFiles();
+  }
+
+  /** The folder of a table's log. */
+  public String place(DeltaLog log) {
+    return log.logPath().toString();
+  }
+
   /** How many files a version has, by its checksum; 0 where it has none. */
   public long files(Snapshot snapshot) {
     VersionChecksum found = checksum(snapshot);
