@@ -126,7 +126,7 @@ def test_statistics_are_those_of_the_present_rows_columns_and_settings(lake: Tes
 
 
 def test_statistics_are_those_of_the_tables_protocol(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two tables of the same columns and properties only one may have deletion vectors: its statistics say that their bounds are tight."""
+    """Of two tables of the same columns and properties one may have deletion vectors: its statistics say that bounds are tight."""
     rows, found = _rows(lake, "id BIGINT", "(1)"), []
     able = "TBLPROPERTIES ('delta.feature.deletionVectors' = 'supported')"
     for name, more in {"t": "", "u": able}.items():
