@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -152,6 +153,7 @@ LEFT = {
     "a column that can't be NULL": ("id BIGINT, p INT NOT NULL", "USING delta", "(1, 2)"),
     "a constraint": ("id BIGINT, p INT", "USING delta TBLPROPERTIES ('delta.constraints.few' = 'p < 5')", "(1, 2)"),
     "a generated column": ("id BIGINT, p INT GENERATED ALWAYS AS (CAST(id + 1 AS INT))", "USING delta", "(1, 2)"),
+    "another writer of Parquet": ("id BIGINT, p INT", "USING delta TBLPROPERTIES ('delta.parquet.format.version' = '2.12.0')", "(1, 2)"),
     "a nested type": ("id BIGINT, p ARRAY<INT>", "USING delta", "(1, array(2))"),
 }
 
@@ -175,6 +177,31 @@ def test_rows_that_are_many_or_not_on_the_driver_are_left_to_delta(lake: TestLak
     finally:
         lake.spark.conf.unset("spark.sql.files.maxRecordsPerFile")
     assert log.head().count == 7
+
+
+def test_files_written_at_once_have_their_own_statistics(lake: TestLake) -> None:
+    """Two tables of the same columns and properties: what computes their statistics is kept for both, and holds a writer of JSON."""
+    rows = {name: _rows(lake, "id BIGINT, s STRING", f"({number}, repeat('{number}', 20))") for number, name in enumerate(("t", "u"))}
+    logs = {name: _table(lake, name, "id BIGINT, s STRING", {}) for name in rows}
+
+    def write(name: str, number: int) -> None:
+        transaction = Transaction(logs[name].head())
+        transaction.insert(rows[name])
+        transaction.commit("test", number, "{}", {"inserted": 1})
+
+    def write_some(name: str) -> None:
+        for number in range(12):
+            write(name, number)
+
+    threads = [threading.Thread(target=write_some, args=[name]) for name in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, name in enumerate(rows):
+        found = [json.loads(file.stats) for file in _adds(logs[name])]
+        expected = {"id": number, "s": str(number) * 20}
+        assert [(each["numRecords"], each["minValues"], each["maxValues"]) for each in found] == [(1, expected, expected)] * 12
 
 
 def test_an_error_is_that_of_delta_and_nothing_is_left(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:

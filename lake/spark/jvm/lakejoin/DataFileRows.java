@@ -53,13 +53,13 @@ final class DataFileRows {
   /**
    * Add the rows of some files (AddFile actions) to `rows`, a list for each file, with those that are deleted: of each row the `columns`, which
    * are columns of the relation, fields of such columns, and the file's path and the row's place in it. False where a plan has to read them: large
-   * files, partitions, and where reading failed, since a plan's error says which file it was. The lists are empty then.
+   * or many files, partitions, and where reading failed, since a plan's error says which file it was. The lists are empty then.
    */
   static boolean read(SparkSession session, HadoopFsRelation relation, DeltaLog log, List columns, List files, Map rows, int limit) {
     long bytes = 0;
     for (Object each : files) bytes += ((AddFile) each).size();
     DataFileRows reading = new DataFileRows(relation);
-    if (bytes > OneTask.MOST_BYTES || !relation.partitionSchema().isEmpty() || !reading.knows(columns)) return false;
+    if (bytes + files.size() * OneTask.OPENING > OneTask.MOST_BYTES || !relation.partitionSchema().isEmpty() || !reading.knows(columns)) return false;
     SparkSession before = ActiveSession.swap(session); // its settings are the reader's
     long started = System.currentTimeMillis(), cpu = DriverTask.cpu();
     try {
@@ -76,7 +76,7 @@ final class DataFileRows {
     return false;
   }
 
-  /** Note the table's columns that some columns are made of; false where one is not in the data files. */
+  /** Note the table's columns that some columns are made of; false where one is not in the data files, or has a VARIANT, which plans rebuild. */
   private boolean knows(List columns) {
     for (Object each : columns) {
       Expression of = (Expression) each;
@@ -84,6 +84,7 @@ final class DataFileRows {
       while (of instanceof GetStructField) of = ((GetStructField) of).child();
       String name = ((Attribute) of).name();
       if (relation.dataSchema().getFieldIndex(name).isEmpty()) return false;
+      if (relation.dataSchema().apply(name).dataType().json().contains("variant")) return false;
       if (places.containsKey(name)) continue;
       places.put(name, Integer.valueOf(fields.size()));
       fields.add(relation.dataSchema().apply(name));

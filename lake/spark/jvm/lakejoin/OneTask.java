@@ -27,7 +27,7 @@ import scala.runtime.AbstractFunction0;
  */
 final class OneTask {
   static final long MOST_BYTES = 8L << 20;
-  private static final long OPENING = 128L << 10; // what opening a file costs, in bytes
+  static final long OPENING = 128L << 10; // what opening a file costs, in bytes
 
   private OneTask() {}
 

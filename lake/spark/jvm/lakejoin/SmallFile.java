@@ -5,6 +5,7 @@ import java.util.Collections;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
@@ -66,6 +67,11 @@ public final class SmallFile {
       this.columns = columns;
       this.expression = expression;
     }
+
+    /** The expression for one write: it holds a writer of JSON, which no two writes may share. */
+    Expression ownExpression() {
+      return (Expression) expression.clone();
+    }
   }
 
   /**
@@ -83,7 +89,7 @@ public final class SmallFile {
     long started = System.currentTimeMillis(), cpu = DriverTask.cpu();
     try {
       AddFile added = written(session, transaction, frame, rows);
-      DriverTask.record(started, cpu, 0L);
+      if (added != null) DriverTask.record(started, cpu, 0L);
       return added;
     } catch (Exception failed) {
       return null;
@@ -95,7 +101,10 @@ public final class SmallFile {
     if (!metadata.partitionColumns().isEmpty()) return false;
     if (ColumnWithDefaultExprUtils$.MODULE$.tableHasDefaultExpr(transaction.protocol(), metadata, false)) return false;
     scala.collection.Iterator names = metadata.configuration().keysIterator();
-    while (names.hasNext()) if (((String) names.next()).toLowerCase().contains("iceberg")) return false;
+    while (names.hasNext()) {
+      String name = ((String) names.next()).toLowerCase(Locale.ROOT);
+      if (name.contains("iceberg") || name.contains("parquet")) return false; // Delta has more to do, or other options for its writer
+    }
     return Constraints$.MODULE$.getAll(metadata, session).isEmpty();
   }
 
@@ -120,6 +129,7 @@ public final class SmallFile {
     Statistics statistics = statistics(session, transaction, frame);
     Configuration conf =
         session.sessionState().newHadoopConfWithOptions((scala.collection.immutable.Map) metadata.configuration().$plus$plus(log.options()));
+    if (conf.get("parquet.writer.version") != null) return null; // Delta says whether it applies
     Job job = Job.getInstance(conf);
     job.setOutputKeyClass(Void.class);
     job.setOutputValueClass(InternalRow.class);
@@ -134,7 +144,7 @@ public final class SmallFile {
     files.setupTask(task);
     Path path = new Path(files.newTaskTempFile(task, Option.empty(), "-c000" + writers.getFileExtension(task)));
     DeltaJobStatisticsTracker tracker = statistics.expression == null ? null
-        : new DeltaJobStatisticsTracker(conf, log.dataPath(), statistics.columns, statistics.expression);
+        : new DeltaJobStatisticsTracker(conf, log.dataPath(), statistics.columns, statistics.ownExpression());
     try {
       write(writers.newInstance(path.toString(), schema, task), rows, tracker);
       FileCommitProtocol.TaskCommitMessage done = files.commitTask(task);

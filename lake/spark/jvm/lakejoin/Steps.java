@@ -39,6 +39,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -98,10 +99,10 @@ public final class Steps {
   private static Expression comparison(Expression condition, LogicalPlan plan) {
     Expression inner = condition instanceof Not ? ((Not) condition).child() : condition;
     if (!(inner instanceof GreaterThan || inner instanceof LessThan || inner instanceof EqualTo)) return null;
-    Object number = ((BinaryComparison) inner).right() instanceof Literal ? ((Literal) ((BinaryComparison) inner).right()).value() : null;
-    Expression column = column((Expression) ((BinaryComparison) inner).left(), plan);
-    if (column == null || !(column.dataType() instanceof LongType) || !(number instanceof Integer)) return null;
-    Expression value = new Literal(Long.valueOf(((Integer) number).longValue()), DataTypes.LongType);
+    Expression right = (Expression) ((BinaryComparison) inner).right(), column = column((Expression) ((BinaryComparison) inner).left(), plan);
+    if (column == null || !(column.dataType() instanceof LongType)) return null;
+    if (!(right instanceof Literal) || !(right.dataType() instanceof IntegerType) || ((Literal) right).value() == null) return null;
+    Expression value = new Literal(Long.valueOf(((Integer) ((Literal) right).value()).longValue()), DataTypes.LongType);
     Expression made = (Expression) inner.withNewChildren(Sequences.seq(Arrays.asList(new Object[] {column, value})));
     return condition instanceof Not ? new Not(made) : made;
   }
