@@ -11,12 +11,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lake.catalyst import Catalyst
 from lake.delta.tables import Table
+from lake.spark import steps
 from lake.spark.jvm.gateway import jvm_of
 from lake.spark.local_rows import values_of
 from lake.spark.session import few_changes, own_session
@@ -100,6 +102,55 @@ def test_a_plan_that_reads_much_keeps_its_tasks(own: SparkSession, tmp_path: Any
     found = _watched(own, tasks, lambda: Catalyst(own).collected(stored.groupBy("k").agg(F.max("s7").alias("m")), 100))
     assert found[1] == 3
     assert sum(tasks) > 2
+
+
+def test_rows_on_the_driver_are_not_searched_for_expressions_and_are_computed(own: SparkSession) -> None:
+    """What rules search are the two columns; what they compute is computed, and stays out of the search."""
+    local = _local(Catalyst(own), own.range(5).selectExpr("id AS c0", "IF(id = 1, NULL, id) AS c1"))
+    plan = local._jdf.queryExecution().analyzed()
+    rows = plan.data()
+    assert str(rows.getClass().getSimpleName()) == "DriverRows"
+    assert int(plan.expressions().size()) == 2
+    canonical = plan.canonicalized()
+    assert canonical.data().equals(rows)
+    assert int(canonical.data().hashCode()) == int(rows.hashCode())
+    found = local.selectExpr("c0 + 1 AS c0", "c1").where("c0 > 1").limit(3)
+    folded = found._jdf.queryExecution().optimizedPlan()
+    assert str(folded.getClass().getSimpleName()) == "LocalRelation"
+    assert str(folded.data().getClass().getSimpleName()) == "DriverRows"
+    assert [tuple(row) for row in found.collect()] == [(2, None), (3, 2), (4, 3)]
+    assert [tuple(row) for row in local.limit(0).collect()] == []
+    assert multiset(local.union(local).selectExpr("explode(array(c0, c0)) AS c")) == multiset(
+        own.range(5).selectExpr("explode(array(id, id, id, id)) AS c")
+    )
+
+
+def test_selects_without_the_analyser_are_those_of_the_analyser(own: SparkSession) -> None:
+    """Columns that differ by case, names that are columns and fields, a NULL number, a date: Spark's own select says what each is."""
+    frame = own.sql("SELECT 1L AS w, 2L AS W2, named_struct('a', 3, 'A', 4, 'b', 5) AS s, struct(6 AS `x.y`) AS `t.u`, 7L AS `w.b`")
+    one = own.sql("SELECT 1L AS w, named_struct('a', 3, 'b', 5) AS s, 8L AS `s.b`")
+    cases = [
+        (frame, ["w", "W2 AS x", "s.b AS y", "`w.b`", "`t.u`.`x.y` AS z"], None),
+        (frame, ["w2 AS x"], None),  # another case: left to the analyser
+        (frame, ["w"], "w > 0"),
+        (frame, ["w"], "w <> 1"),
+        (frame, ["w"], "w > NULL"),
+        (frame, ["w"], "W2 = 2"),
+        (one, ["s.b AS y", "`s.b` AS z", "s.b"], "w < 2"),
+        (own.sql("SELECT 1L AS a, 2L AS A"), ["1 AS n"], None),
+    ]
+    for rows, select, where in cases:
+        expected = rows.where(where) if where else rows
+        expected = expected.selectExpr(*select)
+        found = steps.over(rows, *([steps.where(where)] if where else []), steps.select(select))
+        assert found.schema == expected.schema, select
+        assert found.collect() == expected.collect(), (select, where)
+    with pytest.raises(AnalysisException, match="AMBIGUOUS"):
+        steps.over(own.sql("SELECT 1L AS a, 2L AS A"), steps.select(["a AS n"])).collect()
+    with pytest.raises(AnalysisException, match="AMBIGUOUS"):
+        steps.over(frame, steps.select(["s.a AS n"])).collect()
+    with pytest.raises(AnalysisException, match="DATATYPE_MISMATCH"):
+        steps.over(frame, steps.where("w > DATE'2026-01-01'")).collect()
 
 
 def _local(catalyst: Catalyst, frame: DataFrame) -> DataFrame:
