@@ -7,6 +7,7 @@ no other sources.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import zipfile
@@ -30,10 +31,13 @@ def _write(jar: Path) -> None:
     from pyspark import SparkConf
     from pyspark.java_gateway import launch_gateway
 
-    from lake.spark.driver_options import driver_options
-    from lake.spark.preflight import jars
+    from lake.spark.driver_options import CLASS_PATH, driver_options
+    from lake.spark.preflight import jars, own_classes
 
-    gateway = launch_gateway(SparkConf().setAll(list(driver_options({}, jars()).items())))  # type: ignore[no-untyped-call]
+    options = driver_options({}, jars())
+    # The compiler takes a class that is on the class path for one of another package, and refuses its fields.
+    options[CLASS_PATH] = os.pathsep.join(entry for entry in options.get(CLASS_PATH, "").split(os.pathsep) if entry != str(own_classes()))
+    gateway = launch_gateway(SparkConf().setAll(list(options.items())))  # type: ignore[no-untyped-call]
     jvm, sources = gateway.jvm, sorted(JAVA_SOURCES.glob("*.java"))
     files = gateway.new_array(jvm.java.io.File, len(sources))
     for place, source in enumerate(sources):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -52,7 +54,7 @@ def test_a_jar_is_of_its_sources_and_takes_the_place_of_others(tmp_path: Path, m
 
 
 @pytest.mark.slow
-def test_the_jar_has_all_classes_and_a_session_without_it_compiles_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_jar_has_all_classes_and_takes_the_place_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jar, other = tmp_path / "own" / "lakejoin-new.jar", tmp_path / "own" / "lakejoin-old.jar"
     other.parent.mkdir()
     other.touch()
@@ -64,6 +66,29 @@ def test_the_jar_has_all_classes_and_a_session_without_it_compiles_them(tmp_path
     assert {f"lakejoin/{source.stem}.class" for source in preflight.JAVA_SOURCES.glob("*.java")} | {preflight.own_marker()} <= names
     (tmp_path / "file").touch()
     assert "can't be written" in compiled_classes.make(tmp_path / "file" / "own" / "new.jar")
+
+
+_WITHOUT_THE_JAR = """
+import lake.spark.driver_options as options
+from lake.spark.preflight import JAVA_SOURCES
+
+options._own = lambda: []
+
+from lake.spark.jvm.gateway import jvm_of
+from lake.spark.session import make_session
+
+session = make_session({})
+loader = jvm_of(session)._loader
+for source in sorted(JAVA_SOURCES.glob("*.java")):
+    loader.loadClass(f"lakejoin.{source.stem}")
+print(loader.getClass().getName())
+"""
+
+
+@pytest.mark.slow
+def test_a_session_without_the_jar_compiles_all_classes() -> None:
+    ended = subprocess.run([sys.executable, "-c", _WITHOUT_THE_JAR], capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout.splitlines()[-1:]) == (0, [JANINO]), ended.stderr[-2000:]
 
 
 def test_the_jar_is_on_the_class_path_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
