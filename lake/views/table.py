@@ -209,6 +209,8 @@ _STRONG = {
     FEED: "true",
     "delta.logRetentionDuration": "interval 3650 days",  # the stamp is in the log only (trap 16)
 }
+_RARE_CHECKPOINTS = {"delta.checkpointInterval": "30"}
+"""Of a table that is made for a view: a checkpoint takes twice as long as a refresh of few rows. Delta's default is one after 10 commits."""
 _EVENTUAL = {  # a commit a second: its newest has the stamp, and nobody asks for an old one
     FEED: "false",
     "delta.logRetentionDuration": "interval 1 days",
@@ -235,7 +237,7 @@ def create(spark: SparkSession, table: Table, view: ViewConfig, definition: Defi
     builder = builder.addColumns(schema(definition))
     # a metastore keeps the properties with which a table is made, and may have little room for each
     recorded = recorded_property(definition, view) if table.kind == "strong" and table.path is not None else {}
-    for name, value in (_path_properties(table) | recorded | properties(view, definition)).items():
+    for name, value in (_RARE_CHECKPOINTS | _path_properties(table) | recorded | properties(view, definition)).items():
         builder = builder.property(name, value)
     if view.description:
         builder = builder.comment(view.description)

@@ -215,3 +215,17 @@ def test_an_error_is_that_of_delta_and_nothing_is_left(lake: TestLake, monkeypat
     finally:
         lake.spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInWrite")
     assert log.head().count == 0
+
+
+def test_statistics_are_kept_from_one_refresh_to_the_next(lake: TestLake) -> None:
+    """A refresh sets what its commit says (the stamp) in the session: it is no setting of statistics."""
+    lake.table("a", "SELECT id, id % 3 AS g FROM range(50)")
+    lake.view("v", "SELECT g, count(*) AS n FROM a GROUP BY g")
+    lake.refresh("v")
+    small, kept = jvm_of(lake.spark).own_small_file, []
+    for number in range(3):
+        lake.sql(f"INSERT INTO {{a}} VALUES ({100 + number}, {number})")
+        assert lake.refresh("v").mode == "incremental"
+        kept.append(small.kept())
+    assert kept == [kept[0]] * 3
+    assert kept[0] > 0

@@ -3,11 +3,13 @@ package lakejoin;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.TreeMap;
 import net.razorvine.pickle.Pickler;
 import net.razorvine.pickle.Unpickler;
 import org.apache.spark.sql.RuntimeConfig;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.Option;
+import scala.Tuple2;
 
 /** The session whose settings Spark and Delta use in this thread (lake/spark/jvm/gateway.py), and its settings (lake/spark/session.py). */
 public final class ActiveSession {
@@ -32,5 +34,22 @@ public final class ActiveSession {
       else conf.set(name, (String) setting.getValue());
     }
     return new Pickler(false, false).dumps(before);
+  }
+
+  /** The settings of a session whose names begin with one of some texts, and with none of others, in the order of their names. */
+  static Map settings(SparkSession session, String[] beginnings, String[] without) {
+    Map found = new TreeMap();
+    scala.collection.Iterator all = session.sessionState().conf().getAllConfs().iterator();
+    while (all.hasNext()) {
+      Tuple2 setting = (Tuple2) all.next();
+      String name = (String) setting._1();
+      if (begins(name, beginnings) && !begins(name, without)) found.put(name, setting._2());
+    }
+    return found;
+  }
+
+  private static boolean begins(String name, String[] beginnings) {
+    for (int i = 0; i < beginnings.length; i++) if (name.startsWith(beginnings[i])) return true;
+    return false;
   }
 }

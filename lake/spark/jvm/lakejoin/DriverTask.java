@@ -74,7 +74,15 @@ final class DriverTask {
   /** The first rows of the plan, up to a limit; null where it has several partitions, or failed: a job then says why. */
   static InternalRow[] rows(SparkPlan plan, int limit) {
     try {
-      RDD rdd = plan.execute();
+      return rows(plan.execute(), limit);
+    } catch (Exception failed) {
+      return null;
+    }
+  }
+
+  /** The same of what a plan has made to be run. */
+  static InternalRow[] rows(RDD rdd, int limit) {
+    try {
       Partition[] partitions = rdd.partitions();
       return partitions.length == 1 ? inTask(rdd, partitions[0], limit) : null;
     } catch (Exception failed) {

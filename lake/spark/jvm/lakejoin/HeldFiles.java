@@ -11,7 +11,6 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -35,7 +34,6 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.Tuple2;
 
 /**
  * Rows of the data files of small tables, held from one refresh to the next. A data file never changes: what a later version of its table
@@ -274,14 +272,7 @@ final class HeldFiles {
     text.append('\n').append(chosen.snapshot().metadata().id()).append('\n').append(chosen.snapshot().metadata().configuration());
     text.append('\n').append(relation.dataSchema().json()).append('\n').append(relation.partitionSchema().json());
     for (Object each : columns) text.append('\n').append(described((Expression) each));
-    Map settings = new TreeMap();
-    scala.collection.Iterator all = session.sessionState().conf().getAllConfs().iterator();
-    while (all.hasNext()) {
-      Tuple2 setting = (Tuple2) all.next();
-      for (int i = 0; i < SETTINGS.length; i++) {
-        if (((String) setting._1()).startsWith(SETTINGS[i])) settings.put(setting._1(), setting._2());
-      }
-    }
+    Map settings = ActiveSession.settings(session, SETTINGS, new String[0]);
     return digest(text.append('\n').append(settings).toString()) + " ";
   }
 

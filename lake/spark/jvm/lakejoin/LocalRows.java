@@ -117,7 +117,7 @@ public final class LocalRows {
   public Dataset added(SparkSession session, List frames, String signs) {
     List sides = new ArrayList();
     for (Object frame : frames) {
-      Rows side = rows((Dataset) frame);
+      Rows side = rows(session, (Dataset) frame);
       if (side == null) return null;
       sides.add(side);
     }
@@ -129,7 +129,7 @@ public final class LocalRows {
     QueryExecution query = frame.queryExecution();
     List columns = Sequences.list(query.analyzed().output());
     for (Object each : columns) if (!simple(((Attribute) each).dataType())) return null;
-    Rows known = rows(frame);
+    Rows known = rows(session, frame);
     if (known == null) {
       InternalRow[] found = Plans.first(session, query, 2 * limit + 1);
       if (found.length > 2 * limit) return null;
@@ -181,7 +181,7 @@ public final class LocalRows {
    * sign, and for very many rows.
    */
   public Dataset repeated(SparkSession session, Dataset frame, String named, int sign, boolean all) {
-    Rows rows = rows(frame);
+    Rows rows = rows(session, frame);
     int weight = rows == null ? -1 : rows.of(named);
     if (weight < 0) return null;
     List names = new ArrayList(), columns = new ArrayList(), found = new ArrayList();
@@ -207,7 +207,7 @@ public final class LocalRows {
   public Dataset byKeys(SparkSession session, Dataset frame, byte[] names) throws Exception {
     List given = (List) new Unpickler().loads(names);
     List keys = (List) given.get(0), struct = (List) given.get(1), own = given.subList(2, 6);
-    Rows rows = rows(frame);
+    Rows rows = rows(session, frame);
     if (rows == null || !rows.hasKey(keys) || !rows.has(struct)) return null;
     int weight = rows.of((String) own.get(0));
     UnsafeProjection key = rows.projection(keys), whole = rows.projection(struct);
@@ -249,7 +249,7 @@ public final class LocalRows {
   public Dataset found(SparkSession session, Dataset table, Dataset sought, byte[] names, boolean most) throws Exception {
     List given = (List) new Unpickler().loads(names);
     List keys = (List) given.get(0), own = (List) given.get(1), others = (List) given.get(2);
-    Rows wanted = rows(sought), held = rows(table);
+    Rows wanted = rows(session, sought), held = rows(session, table);
     if (wanted == null || held == null || !wanted.has(own) || !held.has(others)) return null;
     if (most ? !wanted.has(keys) || !held.has(keys) : !wanted.hasKey(keys) || !held.hasKey(keys)) return null;
     List columns = new ArrayList(held.named(keys)), other = wanted.named(keys);
@@ -291,10 +291,15 @@ public final class LocalRows {
   }
 
   /** The rows of a frame that are on the driver; null for another frame. */
-  private static Rows rows(Dataset frame) {
+  private static Rows rows(SparkSession session, Dataset frame) {
     LogicalPlan plan = frame.queryExecution().analyzed();
     Rows found = rows(plan);
     if (found != null || !computed(plan)) return found;
+    Prepared.Found ready = Prepared.rows(session, plan, Integer.MAX_VALUE);
+    if (ready != null) {
+      List columns = Sequences.list(plan.output());
+      return new Rows(columns, bound(columns), Arrays.asList((Object[]) ready.rows));
+    }
     found = rows(frame.queryExecution().optimizedPlan()); // as the optimiser will do for whatever reads the frame
     return found == null ? null : new Rows(Sequences.list(plan.output()), found.values, found.data);
   }
@@ -305,19 +310,22 @@ public final class LocalRows {
     return plan instanceof LocalRelation;
   }
 
-  /** A frame's rows that are on the driver, or that the optimiser computes from few that are; null for others, and for other types. */
-  static List few(Dataset frame, int most) {
+  /** A frame's rows that are on the driver, or are expressions over few that are; null for others, and for other types. */
+  static List few(SparkSession session, Dataset frame, int most) {
     LogicalPlan plan = frame.queryExecution().analyzed();
     if (!computed(plan) || ((LocalRelation) plan.collectLeaves().head()).data().size() > most) return null;
-    if (rows(plan) == null) plan = frame.queryExecution().optimizedPlan();
-    Seq found = named(plan);
+    Rows rows = rows(session, frame);
+    Seq found = rows == null ? null : named(rows);
     return found == null ? null : Sequences.list(found);
   }
 
   /** A plan's rows, where it does no more than to name columns of rows on the driver; null for another plan, and for other types. */
   static Seq named(LogicalPlan plan) {
     Rows rows = rows(plan);
-    if (rows == null) return null;
+    return rows == null ? null : named(rows);
+  }
+
+  private static Seq named(Rows rows) {
     for (Object each : rows.values) if (!simple(((Expression) each).dataType())) return null;
     UnsafeProjection projection = projected(rows.values, rows.data.size());
     List found = new ArrayList(rows.data.size());

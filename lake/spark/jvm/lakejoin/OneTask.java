@@ -3,6 +3,7 @@ package lakejoin;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.plans.InnerLike;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.classic.SparkSession;
@@ -16,6 +17,8 @@ import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
+import org.apache.spark.sql.execution.joins.BroadcastNestedLoopJoinExec;
+import org.apache.spark.sql.execution.joins.CartesianProductExec;
 import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
@@ -68,7 +71,8 @@ final class OneTask {
             });
   }
 
-  private static SparkPlan prepared(SparkSession session, SparkPlan plan) {
+  /** A physical plan over one partition, ready to be run. */
+  static SparkPlan prepared(SparkSession session, SparkPlan plan) {
     return QueryExecution.prepareExecutedPlan(session, single((SparkPlan) plan.clone()));
   }
 
@@ -100,6 +104,10 @@ final class OneTask {
       BroadcastHashJoinExec join = (BroadcastHashJoinExec) same;
       return new ShuffledHashJoinExec(
           join.leftKeys(), join.rightKeys(), join.joinType(), join.buildSide(), join.condition(), join.left(), join.right(), false);
+    }
+    if (same instanceof BroadcastNestedLoopJoinExec && ((BroadcastNestedLoopJoinExec) same).joinType() instanceof InnerLike) {
+      BroadcastNestedLoopJoinExec join = (BroadcastNestedLoopJoinExec) same;
+      same = new CartesianProductExec(join.left(), join.right(), join.condition());
     }
     Partitioning spread = same.outputPartitioning(); // that of a full join, an Expand or a product is unknown as well
     return spread instanceof UnknownPartitioning || spread.numPartitions() != 1 ? new CoalesceExec(1, same) : same;

@@ -244,7 +244,7 @@ public final class Plans {
     LogicalPlan plan = frame.queryExecution().analyzed();
     List wanted = Arrays.asList(names.split(","));
     if (!(plan instanceof LocalRelation)) return frame.toDF(Sequences.seq(wanted));
-    return local(session, plan, wanted, ((LocalRelation) plan).data());
+    return local(session, plan.output(), wanted, ((LocalRelation) plan).data());
   }
 
   /** A frame's rows as a local relation where the optimiser knows them already, and they are not too many; else null. */
@@ -252,21 +252,23 @@ public final class Plans {
     LogicalPlan analyzed = frame.queryExecution().analyzed();
     if (analyzed instanceof LocalRelation) return ((LocalRelation) analyzed).data().size() > limit ? null : frame;
     Seq named = LocalRows.named(analyzed);
-    if (named != null) return named.size() > limit ? null : local(session, analyzed, names(analyzed), named);
+    if (named != null) return named.size() > limit ? null : local(session, analyzed.output(), names(analyzed), named);
     LogicalPlan plan = optimized(session, frame.queryExecution());
     if (!(plan instanceof LocalRelation) || ((LocalRelation) plan).data().size() > limit) return null;
     // the optimiser made it, and would again in each plan to come
-    return local(session, plan, names(analyzed), ((LocalRelation) plan).data());
+    return local(session, plan.output(), names(analyzed), ((LocalRelation) plan).data());
   }
 
   /** The same of any frame, by a job where its rows are not known; null where they are too many. */
   public Dataset collected(SparkSession session, Dataset frame, int limit) {
+    QueryExecution query = frame.queryExecution();
+    Prepared.Found found = LocalRows.named(query.analyzed()) == null ? Prepared.rows(session, query.analyzed(), limit + 1) : null;
+    if (found != null) return found.rows.length > limit ? null : local(session, found.columns, names(query.analyzed()), new DriverRows(found.rows));
     Dataset folded = folded(session, frame, limit);
     if (folded != null) return folded;
-    QueryExecution query = frame.queryExecution();
-    InternalRow[] rows = first(session, query, limit + 1);
+    InternalRow[] rows = firstAnew(session, query, limit + 1);
     if (rows.length > limit) return null;
-    return local(session, query.optimizedPlan(), names(query.analyzed()), new DriverRows(rows));
+    return local(session, query.optimizedPlan().output(), names(query.analyzed()), new DriverRows(rows));
   }
 
   /** The same of a frame over a small table; the rows of its data files are held for later ones. */
@@ -276,7 +278,7 @@ public final class Plans {
     if (files != null && files.hasMore(limit)) return null;
     InternalRow[] rows = files == null ? null : files.rows(session, limit);
     if (rows == null) return collected(session, frame, limit);
-    return rows.length > limit ? null : local(session, plan, names(plan), new DriverRows(rows));
+    return rows.length > limit ? null : local(session, plan.output(), names(plan), new DriverRows(rows));
   }
 
   /**
@@ -292,6 +294,17 @@ public final class Plans {
     for (Object each : Sequences.list(plan.output())) columns.add(((Attribute) each).newInstance());
     columns.add(new AttributeReference(WEIGHT, DataTypes.LongType, false, Metadata.empty(), NamedExpression.newExprId(), NOTHING));
     return local(session, columns, new DriverRows(rows));
+  }
+
+  /** Keep plans over rows on the driver from now on, or none; says whether they were kept. */
+  public boolean keepPlans(boolean keep) {
+    return Prepared.keep(keep);
+  }
+
+  /** How many such plans were made, and how often one was run, since the process began. */
+  public List plansKept() {
+    long[] counts = Prepared.counts();
+    return Arrays.asList(new Object[] {Long.valueOf(counts[0]), Long.valueOf(counts[1])});
   }
 
   /** How many bytes of rows are held. */
@@ -384,6 +397,11 @@ public final class Plans {
 
   /** At least the first rows of each partition, up to a limit, as Spark holds them. */
   public static InternalRow[] first(SparkSession session, QueryExecution query, int limit) {
+    Prepared.Found found = Prepared.rows(session, query.analyzed(), limit);
+    return found == null ? firstAnew(session, query, limit) : found.rows;
+  }
+
+  private static InternalRow[] firstAnew(SparkSession session, QueryExecution query, int limit) {
     SparkSession before = ActiveSession.swap(session);
     try {
       return OneTask.first(session, query, limit);
@@ -421,9 +439,11 @@ public final class Plans {
   static List rows(SparkSession session, Dataset frame) {
     Seq named = LocalRows.named(frame.queryExecution().analyzed());
     if (named != null) return Sequences.list(named);
+    Prepared.Found found = Prepared.rows(session, frame.queryExecution().analyzed(), Integer.MAX_VALUE);
+    if (found != null) return Arrays.asList((Object[]) found.rows);
     LogicalPlan plan = optimized(session, frame.queryExecution());
     if (plan instanceof LocalRelation) return Sequences.list(((LocalRelation) plan).data());
-    return Arrays.asList((Object[]) first(session, frame.queryExecution(), Integer.MAX_VALUE));
+    return Arrays.asList((Object[]) firstAnew(session, frame.queryExecution(), Integer.MAX_VALUE));
   }
 
   private static Object plain(Object value) {
@@ -432,9 +452,9 @@ public final class Plans {
   }
 
   /** Rows in a plan's columns under such names. (For a Project over them the optimiser would copy each row.) */
-  private static Dataset local(SparkSession session, LogicalPlan plan, List names, Seq data) {
+  private static Dataset local(SparkSession session, Seq of, List names, Seq data) {
     List columns = new ArrayList();
-    for (Object each : Sequences.list(plan.output())) {
+    for (Object each : Sequences.list(of)) {
       columns.add(((Attribute) ((Attribute) each).newInstance()).withName((String) names.get(columns.size())));
     }
     return local(session, columns, data);

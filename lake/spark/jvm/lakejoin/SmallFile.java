@@ -7,7 +7,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.Job;
@@ -53,6 +52,10 @@ import scala.collection.immutable.Seq;
  */
 public final class SmallFile {
   private static final int MOST_ROWS = 20_000;
+  private static final String[] SETTINGS = {"spark.sql.", "spark.databricks."};
+  private static final String[] OF_COMMIT = { // they differ each time
+    "spark.databricks.delta.commitInfo.", "spark.databricks.delta.lastCommitVersionInSession", "spark.databricks.delta.write.txn"
+  };
   private static final int MOST_STATISTICS = 256; // tables
 
   /** What Delta computes of the rows of a file for its statistics, by all that this depends on. What was not asked for longest is let go. */
@@ -84,7 +87,7 @@ public final class SmallFile {
     if (!plain(session, transaction, metadata)) return null;
     List columns = Sequences.list(frame.queryExecution().analyzed().output());
     if (!sameColumns(columns, metadata.schema())) return null;
-    List rows = LocalRows.few(frame, MOST_ROWS);
+    List rows = LocalRows.few(session, frame, MOST_ROWS);
     if (rows == null || rows.isEmpty() || !oneFile(session, rows.size())) return null;
     long started = System.currentTimeMillis(), cpu = DriverTask.cpu();
     try {
@@ -179,16 +182,17 @@ public final class SmallFile {
     tracker.processStats(Sequences.seq(Collections.singletonList(seen.getFinalStats(0L))), 0L);
   }
 
+  /** How many tables' statistics are kept. */
+  public int kept() {
+    synchronized (STATISTICS) {
+      return STATISTICS.size();
+    }
+  }
+
   private static Statistics statistics(SparkSession session, OptimisticTransaction transaction, Dataset frame) {
     Metadata metadata = transaction.metadata();
-    Map settings = new TreeMap();
-    scala.collection.Iterator all = session.sessionState().conf().getAllConfs().iterator();
-    while (all.hasNext()) {
-      Tuple2 setting = (Tuple2) all.next();
-      settings.put(setting._1(), setting._2());
-    }
     String table = metadata.schemaString() + "\n" + metadata.configuration() + "\n" + transaction.protocol();
-    String key = HeldFiles.digest(table + "\n" + settings);
+    String key = HeldFiles.digest(table + "\n" + ActiveSession.settings(session, SETTINGS, OF_COMMIT));
     synchronized (STATISTICS) {
       Statistics known = (Statistics) STATISTICS.get(key);
       if (known != null) return known;
