@@ -210,7 +210,7 @@ _STRONG = {
     "delta.logRetentionDuration": "interval 3650 days",  # the stamp is in the log only (trap 16)
 }
 _RARE_CHECKPOINTS = {"delta.checkpointInterval": "30"}
-"""Of a table that is made for a view: a checkpoint takes twice as long as a refresh of few rows. Delta's default is one after 10 commits."""
+"""Of tables made for views: a checkpoint takes twice as long as a refresh of few rows. Delta's default is one after 10 commits."""
 _EVENTUAL = {  # a commit a second: its newest has the stamp, and nobody asks for an old one
     FEED: "false",
     "delta.logRetentionDuration": "interval 1 days",

@@ -5,7 +5,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.Partition;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
@@ -19,6 +21,7 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
@@ -33,20 +36,23 @@ import scala.runtime.AbstractFunction0;
  * shape, over leaves whose rows are put in when it is run.
  */
 final class Prepared {
-  private static final int MOST = 1000;
+  private static final long MOST = Math.min(1000, Math.max(100, Runtime.getRuntime().maxMemory() >> 21)); // each takes 150 KB and more
   private static final LinkedHashMap KEPT = new LinkedHashMap(); // by the keys of shapes; what was used last is the last
-  private static final Prepared NONE = new Prepared(null, null, null); // for a shape that needs a job
+  private static final Set SEEN = new LinkedHashSet(); // hashes of the keys of shapes
+  private static final Prepared NONE = new Prepared(null, null, null, null); // for a shape that needs a job
   private static boolean keeps = true;
   private static long made, run;
 
   private final List leaves; // Leaf, in the order of the plan
   private final Seq columns;
   private final RDD rows;
+  private final List sorts; // SortExec
 
-  private Prepared(List leaves, Seq columns, RDD rows) {
+  private Prepared(List leaves, Seq columns, RDD rows, List sorts) {
     this.leaves = leaves;
     this.columns = columns;
     this.rows = rows;
+    this.sorts = sorts;
   }
 
   /** The rows of a plan, and its columns as the optimiser knows them. */
@@ -69,16 +75,19 @@ final class Prepared {
     }
   }
 
-  /** The first rows of an analysed plan, up to a limit. Null where it is not over rows on the driver alone, needs a job, or failed. */
+  /**
+   * The first rows of an analysed plan, up to a limit. Null for the first plan of its shape, where it is not over rows on the driver alone, needs a
+   * job, or failed.
+   */
   static Found rows(SparkSession session, LogicalPlan plan, int limit) {
     Shape shape = keeps ? Shape.of(session, plan) : null;
-    if (shape == null) return null;
+    if (shape == null || !again(shape.key)) return null;
     Prepared found = taken(shape.key);
     if (found == NONE) return null;
     SparkSession before = ActiveSession.swap(session);
     try {
-      if (found == null) found = made(session, plan, shape.relations);
-      InternalRow[] rows = found == NONE ? null : found.ran(session, shape.relations, limit);
+      if (found == null) found = made(session, plan, shape);
+      InternalRow[] rows = found == null || found == NONE ? null : found.ran(session, shape.relations, limit);
       if (rows != null || found == NONE) putBack(shape.key, found);
       return rows == null ? null : new Found(rows, found.columns);
     } finally {
@@ -93,33 +102,57 @@ final class Prepared {
     }
   }
 
+  /** Whether a plan of this shape was run before: sessions of one command, and plans with values that change, leave nothing here. */
+  private static boolean again(Shape.Key key) {
+    synchronized (KEPT) {
+      if (KEPT.containsKey(key) || !SEEN.add(Integer.valueOf(key.hashCode()))) return true;
+      cut(SEEN, 10 * MOST);
+      return false;
+    }
+  }
+
   /** A kept plan, which no other thread runs until it is put back. */
-  private static Prepared taken(List key) {
+  private static Prepared taken(Shape.Key key) {
     synchronized (KEPT) {
       Prepared found = (Prepared) KEPT.remove(key);
-      if (found == null) made++;
       if (found == NONE) KEPT.put(key, found);
       return found;
     }
   }
 
-  private static void putBack(List key, Prepared prepared) {
+  private static void putBack(Shape.Key key, Prepared prepared) {
     synchronized (KEPT) {
       if (prepared != NONE) run++;
       KEPT.put(key, prepared);
-      Iterator oldest = KEPT.keySet().iterator();
-      while (KEPT.size() > MOST) {
-        oldest.next();
-        oldest.remove();
-      }
+      cut(KEPT.keySet(), MOST);
     }
   }
 
-  private static Prepared made(final SparkSession session, LogicalPlan plan, List relations) {
-    final List leaves = new ArrayList();
-    LogicalPlan template = over(session, plan, new ArrayList(relations).iterator(), leaves);
-    template.setAnalyzed();
-    final QueryExecution query = Dataset.ofRows(session, template).queryExecution();
+  private static void cut(Set all, long most) {
+    Iterator oldest = all.iterator();
+    while (all.size() > most) {
+      oldest.next();
+      oldest.remove();
+    }
+  }
+
+  /** Null where it can't be made: the optimiser computes with constants, and raises what no row may ever reach. */
+  private static Prepared made(SparkSession session, LogicalPlan plan, Shape shape) {
+    try {
+      List leaves = new ArrayList();
+      LogicalPlan template = over(session, plan, shape.relations.iterator(), leaves);
+      template.setAnalyzed();
+      Prepared made = made(session, Dataset.ofRows(session, template).queryExecution(), leaves);
+      synchronized (KEPT) {
+        if (made != NONE) Prepared.made++;
+      }
+      return shape.key.holds() ? made : null; // another thread has changed the settings by which it is made
+    } catch (Exception failed) {
+      return null;
+    }
+  }
+
+  private static Prepared made(final SparkSession session, final QueryExecution query, final List leaves) {
     final Seq columns = query.optimizedPlan().output();
     return (Prepared)
         SQLConf.withExistingConf(
@@ -129,17 +162,25 @@ final class Prepared {
                 SparkPlan one = OneTask.prepared(session, query.sparkPlan());
                 if (!DriverTask.runs(one)) return NONE;
                 RDD rows = one.execute();
-                return rows.partitions().length == 1 ? new Prepared(leaves, columns, rows) : NONE;
+                return rows.partitions().length == 1 ? new Prepared(leaves, columns, rows, sorts(one)) : NONE;
               }
             });
+  }
+
+  private static List sorts(SparkPlan plan) {
+    List found = new ArrayList();
+    if (plan instanceof SortExec) found.add(plan);
+    for (Object child : Sequences.list(plan.children())) found.addAll(sorts((SparkPlan) child));
+    return found;
   }
 
   /** The plan with a leaf of any rows in the place of each local relation. */
   private static LogicalPlan over(SparkSession session, LogicalPlan plan, Iterator relations, List leaves) {
     if (plan instanceof LocalRelation) {
+      if (relations.next() != plan) throw new IllegalStateException("leaves in another order");
       Leaf leaf = new Leaf(session.sparkContext());
       leaves.add(leaf);
-      return leaf.relation(session, (LocalRelation) relations.next());
+      return leaf.relation(session, (LocalRelation) plan);
     }
     List children = new ArrayList();
     for (Object child : Sequences.list(plan.children())) children.add(over(session, (LogicalPlan) child, relations, leaves));
@@ -161,6 +202,7 @@ final class Prepared {
               });
     } finally {
       for (Object leaf : leaves) ((Leaf) leaf).rows = null;
+      for (Object sort : sorts) ((SortExec) sort).rowSorter_$eq(null); // it holds the memory in which it has sorted
     }
   }
 

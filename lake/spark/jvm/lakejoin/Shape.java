@@ -4,22 +4,25 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.AesEncrypt;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedLambdaVariable;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StringType;
 import scala.Option;
 import scala.Product;
 import scala.Tuple2;
@@ -27,25 +30,60 @@ import scala.collection.immutable.Seq;
 
 /**
  * What an analysed plan is without the rows of its leaves, the names of its columns, and their ids, which are new each time. Two plans of equal
- * keys give the same rows from the same leaves, in the same session with the same settings.
+ * keys give the same rows from the same leaves.
  */
 final class Shape {
   private static final String[] SETTINGS = {"spark.sql."};
 
-  final List key = new ArrayList(); // classes and values, in the order of the plan
+  /** A plan's session, the session's settings, and the classes and values of the plan in their order. */
+  static final class Key {
+    private final SparkSession session;
+    private final Map settings;
+    private final List parts = new ArrayList();
+    private int hash;
+
+    private Key(SparkSession session) {
+      this.session = session;
+      this.settings = now();
+    }
+
+    private Map now() {
+      return ActiveSession.settings(session, SETTINGS, new String[0]);
+    }
+
+    /** Whether the session has still the settings that it had. */
+    boolean holds() {
+      return settings.equals(now());
+    }
+
+    public int hashCode() {
+      if (hash == 0) hash = 31 * (31 * session.hashCode() + settings.hashCode()) + parts.hashCode();
+      return hash;
+    }
+
+    public boolean equals(Object other) {
+      return other instanceof Key && same((Key) other);
+    }
+
+    private boolean same(Key other) {
+      return session == other.session && hashCode() == other.hashCode() && parts.equals(other.parts) && settings.equals(other.settings);
+    }
+  }
+
+  final Key key;
   final List relations = new ArrayList(); // LocalRelation, in the order of the plan
 
   private final Map ids = new HashMap(); // ExprId -> how many came before it
   private boolean known = true;
 
-  private Shape() {}
+  private Shape(SparkSession session) {
+    key = new Key(session);
+  }
 
   /** The shape of a plan over rows on the driver alone; null for another, and where running it twice may give other rows, or needs other plans. */
   static Shape of(SparkSession session, LogicalPlan plan) {
     if (plan.isStreaming() || plan.containsPattern(TreePattern$.MODULE$.CURRENT_LIKE())) return null;
-    Shape shape = new Shape();
-    shape.key.add(session);
-    shape.key.add(ActiveSession.settings(session, SETTINGS, new String[0]));
+    Shape shape = new Shape(session);
     shape.add(plan);
     return shape.known && !shape.relations.isEmpty() ? shape : null;
   }
@@ -55,21 +93,21 @@ final class Shape {
     if (part instanceof LogicalPlan) add((LogicalPlan) part);
     else if (part instanceof Expression) add((Expression) part);
     else if (part instanceof ExprId) addId((ExprId) part);
-    else if (part instanceof DataType) key.add(part); // a StructType is a sequence, too
+    else if (part instanceof DataType) key.parts.add(part); // a StructType is a sequence, too
     else if (part instanceof scala.collection.immutable.Seq) addAll((Seq) part);
     else if (part instanceof Option || part instanceof Tuple2) addParts((Product) part);
     else if (part != null && part.getClass().isArray()) known = false;
-    else key.add(part); // by its own equality: most often a value, else this very object
+    else key.parts.add(part); // by its own equality: most often a value, else this very object
   }
 
   private void add(LogicalPlan plan) {
     if (plan instanceof LocalRelation) {
       relations.add(plan);
-      key.add(LocalRelation.class);
+      key.parts.add(LocalRelation.class);
       addAll(plan.output());
     } else if (plan instanceof SubqueryAlias || plan instanceof View) {
       add(plan.children().head()); // names
-    } else if (plan.children().isEmpty() && !(plan instanceof OneRowRelation)) {
+    } else if (plan instanceof WithCTE || (plan.children().isEmpty() && !(plan instanceof OneRowRelation))) {
       known = false;
     } else {
       addParts(plan);
@@ -77,37 +115,53 @@ final class Shape {
   }
 
   private void add(Expression expression) {
-    if (!expression.deterministic() || expression instanceof PlanExpression) {
+    if (differsEachTime(expression)) {
       known = false;
-    } else if (expression instanceof Attribute || expression instanceof NamedLambdaVariable) {
-      key.add(expression.getClass());
-      addId(((NamedExpression) expression).exprId());
-      key.add(expression.dataType());
-      key.add(Boolean.valueOf(expression.nullable()));
-      key.add(((NamedExpression) expression).metadata());
+    } else if (expression instanceof Attribute) {
+      Attribute column = (Attribute) expression;
+      key.parts.add(column.getClass());
+      addId(column.exprId());
+      key.parts.add(column.dataType());
+      key.parts.add(Boolean.valueOf(column.nullable()));
+      key.parts.add(column.metadata());
     } else if (expression instanceof Alias) {
-      key.add(Alias.class);
-      addId(((Alias) expression).exprId());
-      key.add(((Alias) expression).explicitMetadata());
-      add(((Alias) expression).child());
+      Alias alias = (Alias) expression;
+      key.parts.add(Alias.class);
+      addId(alias.exprId());
+      key.parts.add(alias.explicitMetadata());
+      key.parts.add(alias.nonInheritableMetadataKeys());
+      add(alias.child());
+    } else if (expression instanceof RuntimeReplaceable) {
+      key.parts.add(expression.getClass());
+      add(((RuntimeReplaceable) expression).replacement());
     } else {
       addParts(expression);
     }
   }
 
+  /**
+   * Whether an expression may have another value when it is run again: by itself, by the day on which it is optimised (`'today'` as a date), or
+   * because it is more than a function of its input.
+   */
+  private static boolean differsEachTime(Expression expression) {
+    if (!expression.deterministic() || expression instanceof PlanExpression || expression instanceof AesEncrypt) return true;
+    if (expression instanceof NamedLambdaVariable) return true; // it holds the element: two plans of one expression would share it
+    if (expression.getClass().getName().startsWith("org.apache.spark.sql.hive")) return true;
+    return expression instanceof Cast && ((Cast) expression).child().foldable() && ((Cast) expression).child().dataType() instanceof StringType;
+  }
+
   private void addParts(Product of) {
-    key.add(of.getClass());
+    key.parts.add(of.getClass());
     for (int i = 0; i < of.productArity(); i++) add(of.productElement(i));
   }
 
   private void addAll(Seq parts) {
-    key.add(Integer.valueOf(parts.length()));
+    key.parts.add(Integer.valueOf(parts.length()));
     for (Object part : Sequences.list(parts)) add(part);
   }
 
   private void addId(ExprId id) {
-    Object before = ids.get(id);
-    if (before == null) ids.put(id, Integer.valueOf(ids.size()));
-    key.add(ids.get(id));
+    if (!ids.containsKey(id)) ids.put(id, Integer.valueOf(ids.size()));
+    key.parts.add(ids.get(id));
   }
 }
