@@ -32,11 +32,10 @@ def _write(jar: Path) -> None:
     from pyspark.java_gateway import launch_gateway
 
     from lake.spark.driver_options import CLASS_PATH, driver_options
-    from lake.spark.preflight import jars, own_classes
+    from lake.spark.preflight import class_path, jars, spark_home
 
-    options = driver_options({}, jars())
-    # The compiler takes a class that is on the class path for one of another package, and refuses its fields.
-    options[CLASS_PATH] = os.pathsep.join(entry for entry in options.get(CLASS_PATH, "").split(os.pathsep) if entry != str(own_classes()))
+    # Without an earlier jar of these classes: the compiler takes what is on the class path for another package, and refuses its fields.
+    options = {**driver_options({}, jars()), CLASS_PATH: os.pathsep.join(class_path(jars(), spark_home()))}
     gateway = launch_gateway(SparkConf().setAll(list(options.items())))  # type: ignore[no-untyped-call]
     jvm, sources = gateway.jvm, sorted(JAVA_SOURCES.glob("*.java"))
     files = gateway.new_array(jvm.java.io.File, len(sources))

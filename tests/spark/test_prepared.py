@@ -89,7 +89,7 @@ def counts(session: SparkSession) -> tuple[int, int]:
 
 
 def over(session: SparkSession, query: str, rows: dict[str, Rows], schema: T.StructType = SCHEMA) -> DataFrame:
-    """A query over rows on the driver, analysed anew."""
+    """A query over rows on the driver, which is analysed again at each call."""
     for name, given in rows.items():
         local_frame(session, given, schema).createOrReplaceTempView(name)
     return session.sql(query)

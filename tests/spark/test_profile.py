@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import lake.views.registry as open_views
 from lake.cli.app import app
 from lake.core.phases import Phases, phase
+from lake.core.results import RefreshResult
 from lake.spark.jvm.gateway import jvm_of
 from lake.spark.profile import stage_of
 from tests.lakes import TestLake
@@ -32,24 +33,30 @@ def test_a_phase_within_another_is_taken_out_of_it() -> None:
     assert all(before[2] == after[1] for before, after in zip(phases.spans, phases.spans[1:], strict=False))
 
 
+def profiled(lake: TestLake, group: str) -> tuple[RefreshResult, int]:
+    """A refresh of view v with its profile, and how many jobs Spark itself counted for it."""
+    context = lake.spark.sparkContext
+    context.setJobGroup(group, "one refresh")
+    try:
+        result = lake.refresh("v", profile=True)
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    return result, len(context.statusTracker().getJobIdsForGroup(group))
+
+
 def test_jobs_and_seconds_are_those_of_the_refresh(lake: TestLake) -> None:
     lake.table("a", "SELECT id, id % 7 AS g FROM range(200000)")
     lake.table("b", "SELECT id, concat('n', id) AS name FROM range(7)")
     lake.view("v", "SELECT a.id, b.name FROM a JOIN b ON a.g = b.id")
     lake.refresh("v")
     lake.sql("UPDATE {a} SET g = g + 1 WHERE id < 25000 AND g < 6")  # more rows than the driver writes by itself
-    context = lake.spark.sparkContext
-    context.setJobGroup("profiled", "one refresh")
     started = time.time()
-    try:
-        result = lake.refresh("v", profile=True)
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
+    result, jobs = profiled(lake, "many rows")
     wall = time.time() - started
     assert result.mode == "incremental"
     assert result.profile is not None
     total, phases = result.profile.total, {p.name: p for p in result.profile.phases}
-    assert total.jobs == len(context.statusTracker().getJobIdsForGroup("profiled")) > 0
+    assert total.jobs == jobs > 0
     assert total.tasks >= total.jobs
     assert result.seconds - 0.01 <= total.seconds <= wall + 0.01
     assert phases["publish"].jobs > 0
@@ -66,16 +73,11 @@ def test_few_rows_are_read_and_written_without_a_job(lake: TestLake) -> None:
     lake.view("v", "SELECT a.id, b.name FROM a JOIN b ON a.g = b.id")
     lake.refresh("v")
     lake.sql("UPDATE {a} SET g = g + 1 WHERE id < 50 AND g < 6")
-    context = lake.spark.sparkContext
-    context.setJobGroup("few rows", "one refresh")
-    try:
-        result = lake.refresh("v", profile=True)
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
+    result, jobs = profiled(lake, "few rows")
     assert result.mode == "incremental"
     assert result.profile is not None
     phases = {phase.name: phase for phase in result.profile.phases}
-    assert (result.profile.total.jobs, context.statusTracker().getJobIdsForGroup("few rows")) == (0, [])
+    assert result.profile.total.jobs == jobs == 0
     assert phases["read changes"].tasks > 0  # read by the driver itself
     assert phases["read changes"].bytes_read > 0
     lake.assert_exact("v")

@@ -319,14 +319,25 @@ public final class LocalRows {
     return found == null ? null : Sequences.list(found);
   }
 
-  /** A plan's rows, where it does no more than to name columns of rows on the driver; null for another plan, and for other types. */
+  /** Whether a plan does no more than to name columns of rows on the driver, of simple types. */
+  static boolean isNamed(LogicalPlan plan) {
+    Rows rows = rows(plan);
+    return rows != null && simple(rows);
+  }
+
+  /** The rows of such a plan; null for another one. */
   static Seq named(LogicalPlan plan) {
     Rows rows = rows(plan);
     return rows == null ? null : named(rows);
   }
 
+  private static boolean simple(Rows rows) {
+    for (Object each : rows.values) if (!simple(((Expression) each).dataType())) return false;
+    return true;
+  }
+
   private static Seq named(Rows rows) {
-    for (Object each : rows.values) if (!simple(((Expression) each).dataType())) return null;
+    if (!simple(rows)) return null;
     UnsafeProjection projection = projected(rows.values, rows.data.size());
     List found = new ArrayList(rows.data.size());
     for (Object each : rows.data) found.add(projection.apply((InternalRow) each).copy());

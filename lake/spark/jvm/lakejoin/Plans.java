@@ -262,11 +262,11 @@ public final class Plans {
   /** The same of any frame, by a job where its rows are not known; null where they are too many. */
   public Dataset collected(SparkSession session, Dataset frame, int limit) {
     QueryExecution query = frame.queryExecution();
-    Prepared.Found found = LocalRows.named(query.analyzed()) == null ? Prepared.rows(session, query.analyzed(), limit + 1) : null;
+    Prepared.Found found = LocalRows.isNamed(query.analyzed()) ? null : Prepared.rows(session, query.analyzed(), limit + 1);
     if (found != null) return found.rows.length > limit ? null : local(session, found.columns, names(query.analyzed()), new DriverRows(found.rows));
     Dataset folded = folded(session, frame, limit);
     if (folded != null) return folded;
-    InternalRow[] rows = firstAnew(session, query, limit + 1);
+    InternalRow[] rows = firstPlanned(session, query, limit + 1);
     if (rows.length > limit) return null;
     return local(session, query.optimizedPlan().output(), names(query.analyzed()), new DriverRows(rows));
   }
@@ -398,10 +398,10 @@ public final class Plans {
   /** At least the first rows of each partition, up to a limit, as Spark holds them. */
   public static InternalRow[] first(SparkSession session, QueryExecution query, int limit) {
     Prepared.Found found = Prepared.rows(session, query.analyzed(), limit);
-    return found == null ? firstAnew(session, query, limit) : found.rows;
+    return found == null ? firstPlanned(session, query, limit) : found.rows;
   }
 
-  private static InternalRow[] firstAnew(SparkSession session, QueryExecution query, int limit) {
+  private static InternalRow[] firstPlanned(SparkSession session, QueryExecution query, int limit) {
     SparkSession before = ActiveSession.swap(session);
     try {
       return OneTask.first(session, query, limit);
@@ -443,7 +443,7 @@ public final class Plans {
     if (found != null) return Arrays.asList((Object[]) found.rows);
     LogicalPlan plan = optimized(session, frame.queryExecution());
     if (plan instanceof LocalRelation) return Sequences.list(((LocalRelation) plan).data());
-    return Arrays.asList((Object[]) firstAnew(session, frame.queryExecution(), Integer.MAX_VALUE));
+    return Arrays.asList((Object[]) firstPlanned(session, frame.queryExecution(), Integer.MAX_VALUE));
   }
 
   private static Object plain(Object value) {

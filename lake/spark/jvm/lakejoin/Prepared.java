@@ -36,12 +36,12 @@ import scala.runtime.AbstractFunction0;
  * shape, over leaves whose rows are put in when it is run.
  */
 final class Prepared {
-  private static final long MOST = Math.min(1000, Math.max(100, Runtime.getRuntime().maxMemory() >> 21)); // each takes 150 KB and more
+  private static final long MOST = Math.min(1000, Math.max(100, Runtime.getRuntime().maxMemory() >> 21)); // each takes 160 KB and more
   private static final LinkedHashMap KEPT = new LinkedHashMap(); // by the keys of shapes; what was used last is the last
   private static final Set SEEN = new LinkedHashSet(); // hashes of the keys of shapes
   private static final Prepared NONE = new Prepared(null, null, null, null); // for a shape that needs a job
   private static boolean keeps = true;
-  private static long made, run;
+  private static long plansMade, plansRun; // since the process began
 
   private final List leaves; // Leaf, in the order of the plan
   private final Seq columns;
@@ -98,7 +98,7 @@ final class Prepared {
   /** How many plans were made, and how often one was run, since the process began. */
   static long[] counts() {
     synchronized (KEPT) {
-      return new long[] {made, run};
+      return new long[] {plansMade, plansRun};
     }
   }
 
@@ -122,7 +122,7 @@ final class Prepared {
 
   private static void putBack(Shape.Key key, Prepared prepared) {
     synchronized (KEPT) {
-      if (prepared != NONE) run++;
+      if (prepared != NONE) plansRun++;
       KEPT.put(key, prepared);
       cut(KEPT.keySet(), MOST);
     }
@@ -144,7 +144,7 @@ final class Prepared {
       template.setAnalyzed();
       Prepared made = made(session, Dataset.ofRows(session, template).queryExecution(), leaves);
       synchronized (KEPT) {
-        if (made != NONE) Prepared.made++;
+        if (made != NONE) plansMade++;
       }
       return shape.key.holds() ? made : null; // another thread has changed the settings by which it is made
     } catch (Exception failed) {

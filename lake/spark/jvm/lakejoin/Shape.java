@@ -38,13 +38,12 @@ final class Shape {
   /** A plan's session, the session's settings, and the classes and values of the plan in their order. */
   static final class Key {
     private final SparkSession session;
-    private final Map settings;
+    private Map settings;
     private final List parts = new ArrayList();
     private int hash;
 
     private Key(SparkSession session) {
       this.session = session;
-      this.settings = now();
     }
 
     private Map now() {
@@ -80,12 +79,14 @@ final class Shape {
     key = new Key(session);
   }
 
-  /** The shape of a plan over rows on the driver alone; null for another, and where running it twice may give other rows, or needs other plans. */
+  /** The shape of a plan over rows on the driver alone; null for another, for these rows alone, and where another run may give other rows. */
   static Shape of(SparkSession session, LogicalPlan plan) {
-    if (plan.isStreaming() || plan.containsPattern(TreePattern$.MODULE$.CURRENT_LIKE())) return null;
+    if (plan instanceof LocalRelation || plan.isStreaming() || plan.containsPattern(TreePattern$.MODULE$.CURRENT_LIKE())) return null;
     Shape shape = new Shape(session);
     shape.add(plan);
-    return shape.known && !shape.relations.isEmpty() ? shape : null;
+    if (!shape.known || shape.relations.isEmpty()) return null;
+    shape.key.settings = shape.key.now(); // not before: most plans read files, and are none of these
+    return shape;
   }
 
   private void add(Object part) {
