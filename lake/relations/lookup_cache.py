@@ -28,6 +28,7 @@ from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
 from lake.spark import zset
 from lake.spark.key_ranges import decoded, lossless, ranges_of
+from lake.spark.session import made_frame
 from lake.spark.types import arrow_schema
 
 _KEY = "k"
@@ -296,7 +297,7 @@ def _frame(rows: Sequence[Row], side: _Side, reading: Reading) -> DataFrame:
     schema = arrow_schema(side.schema)
     columns = list(zip(*rows, strict=True)) or [()] * len(side.names)
     arrays = [decoded(values, f.type) for values, f in zip(columns, schema, strict=True)]
-    return reading.catalyst.spark.createDataFrame(pa.Table.from_arrays(arrays, names=side.names), side.schema)
+    return made_frame(reading.catalyst.spark, pa.Table.from_arrays(arrays, names=side.names), side.schema)
 
 
 def _only(keys: Keys, some: Sequence[Hashable], reading: Reading) -> Keys:
@@ -305,5 +306,5 @@ def _only(keys: Keys, some: Sequence[Hashable], reading: Reading) -> Keys:
     assert ranges is not None
     schema = T.StructType([T.StructField("k0", ranges.data_type)])
     values = decoded(some, arrow_schema(schema)[0].type)
-    frame = reading.catalyst.spark.createDataFrame(pa.Table.from_arrays([values], names=["k0"]), schema)
+    frame = made_frame(reading.catalyst.spark, pa.Table.from_arrays([values], names=["k0"]), schema)
     return replace(keys, frame=frame, ranges=ranges_of(frame, True))

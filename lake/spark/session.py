@@ -7,13 +7,15 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from delta import configure_spark_with_delta_pip
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from lake.errors import ConfigError
 from lake.spark import log_store
@@ -168,6 +170,16 @@ def active_session(spark: SparkSession) -> Iterator[None]:
     """Within it, the session is this thread's active one: Delta uses the thread's session, and a new thread has none."""
     with active(jvm_of(spark), spark._jsparkSession):
         yield
+
+
+def made_frame(own: SparkSession, data: Any, schema: StructType) -> DataFrame:
+    """`own.createDataFrame`, which would leave this session as the one that `SparkSession.active()` gives to the user's code."""
+    before = SparkSession._activeSession
+    with active_session(own):
+        try:
+            return own.createDataFrame(data, schema)
+        finally:
+            SparkSession._activeSession = before
 
 
 _LOSING_ROWS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")

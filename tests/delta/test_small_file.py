@@ -15,6 +15,7 @@ from lake.delta.log import Log
 from lake.delta.tables import Table
 from lake.delta.transaction import Transaction
 from lake.spark.jvm.gateway import jvm_of
+from lake.spark.session import own_session
 from tests.lakes import TestLake, multiset
 
 TYPES = (
@@ -182,7 +183,10 @@ def test_rows_that_are_many_or_not_on_the_driver_are_left_to_delta(lake: TestLak
 def test_files_written_at_once_have_their_own_statistics(lake: TestLake) -> None:
     """Two tables of the same columns and properties: what computes their statistics is kept for both, and holds a writer of JSON."""
     rows = {name: _rows(lake, "id BIGINT, s STRING", f"({number}, repeat('{number}', 20))") for number, name in enumerate(("t", "u"))}
-    logs = {name: _table(lake, name, "id BIGINT, s STRING", {}) for name in rows}
+    for name in rows:
+        _table(lake, name, "id BIGINT, s STRING", {})
+    # each in a session of its own, as views have: what a commit says is a setting of the session
+    logs = {name: Table(name, lake.path(name), None).log(own_session(lake.spark)) for name in rows}
 
     def write(name: str, number: int) -> None:
         transaction = Transaction(logs[name].head())

@@ -19,6 +19,7 @@ from lake.core.sql import quoted
 from lake.errors import ConfigError
 from lake.spark.failures import SPARK_ERRORS, root_cause
 from lake.spark.literals import UnfitError, expression, sql_type
+from lake.spark.session import made_frame
 from lake.spark.types import nullable
 
 Loc = tuple[object, ...]
@@ -72,7 +73,7 @@ class Rows:
             found = self._query()
             names = {name.lower(): quoted(name) for name in found.columns}
             cast = [f"CAST({names.get(f.name.lower(), 'NULL')} AS {sql_type(f.dataType)}) AS {quoted(f.name)}" for f in schema.fields]
-            return self.spark.createDataFrame(self._evaluated(found.selectExpr(*cast))[part], schema)
+            return made_frame(self.spark, self._evaluated(found.selectExpr(*cast))[part], schema)
         rows = [{name.lower(): value for name, value in row.items()} for row in self._dicts()]
         literals = [[self._literal(number, f, row.get(f.name.lower())) for f in schema.fields] for number, row in enumerate(rows, 1)]
         return self._of_literals(literals, schema, part)
@@ -132,7 +133,7 @@ class Rows:
     def _of_literals(self, literals: Sequence[Sequence[str]], schema: T.StructType, part: slice) -> DataFrame:
         taken = literals[part]
         if not taken:
-            return self.spark.createDataFrame([], schema)
+            return made_frame(self.spark, [], schema)
         names = ", ".join(quoted(name) for name in schema.names)
         try:
             frame = self.spark.sql(f"SELECT * FROM VALUES {', '.join('(' + ', '.join(row) + ')' for row in taken)} AS t({names})")
