@@ -262,13 +262,14 @@ def print_history(found: Sequence[Publication], as_json: bool) -> None:
         [
             str(version.version),
             time_text(version.committed),
+            ": ".join(filter(None, (version.stamp.mode, version.stamp.reason))),
             f"+{version.rows_inserted:,} -{version.rows_deleted:,}",
             str(version.stamp.snapshot),
             _dash(f"{version.seconds:.1f}" if version.seconds is not None else None),
         ]
         for version in found
     ]
-    print_table(["version", "published (UTC)", "rows", "from", "seconds"], rows)
+    print_table(["version", "published (UTC)", "mode", "rows", "from", "seconds"], rows)
 
 
 def print_json(data: Any) -> None:

@@ -18,6 +18,8 @@ from lake.core.snapshots import Snapshot
 from lake.errors import TargetError
 
 FORMAT = 1
+_MOST_REASON = 300
+"""Characters of a reason that are stored."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Stamp:
     """`base`: the version of the view's table on which the refresh was planned, -1 for the first refresh. `base_snapshot`: if the view
     reads other views, the versions of the base tables that those were built from. `started`: in seconds since 1970. `lookups`, of a
     real-time path: by source, the number of keys found in the cache, and of keys looked up in the table. `totals`: rows of aggregates at
-    the snapshot, by name, a text for each value; of a LIMIT the rows after its last one, in one text."""
+    the snapshot, by name, a text for each value; of a LIMIT the rows after its last one, in one text. `reason`: why the query, or a part of
+    it, was recomputed; empty where it was not."""
 
     view: str
     number: int
@@ -38,6 +41,7 @@ class Stamp:
     started: float | None = None
     lookups: Mapping[str, tuple[int, int]] | None = None
     totals: Mapping[str, tuple[str | None, ...]] | None = None
+    reason: str = ""
 
     @property
     def answers_for(self) -> Snapshot:
@@ -47,7 +51,7 @@ class Stamp:
     def taken_over(self, **changed: Any) -> Stamp:
         """This stamp for a commit of another query, or of another table: with a run id of its own, begun now, and without what belongs to
         the refresh that computed the rows. `changed`: what else differs."""
-        return replace(self, run_id=uuid.uuid4().hex, started=time.time(), lookups=None, totals=None, **changed)
+        return replace(self, run_id=uuid.uuid4().hex, started=time.time(), lookups=None, totals=None, reason="", **changed)
 
     def to_json(self) -> str:
         """The text for the metadata of the commit."""
@@ -69,6 +73,8 @@ class Stamp:
             body["lookups"] = {source: list(counts) for source, counts in self.lookups.items()}
         if self.totals:
             body["totals"] = {name: list(row) for name, row in self.totals.items()}
+        if self.reason:
+            body["reason"] = self.reason[:_MOST_REASON]
         return json.dumps({"lakejoin": body}, separators=(",", ":"), sort_keys=True)
 
     @staticmethod
@@ -95,4 +101,5 @@ class Stamp:
             body.get("started"),
             {source: (int(hits), int(misses)) for source, (hits, misses) in body["lookups"].items()} if "lookups" in body else None,
             {name: tuple(row) for name, row in body["totals"].items()} if "totals" in body else None,
+            body.get("reason", ""),
         )

@@ -63,8 +63,10 @@ class Computation:
 
     @property
     def final_stamp(self) -> Stamp:
-        """The stamp to publish, once the rows are computed: with the rows of aggregates that it keeps."""
-        return replace(self.stamp, totals=dict(self.reading.totals.until))
+        """The stamp to publish, once the rows are computed: with the rows of aggregates that it keeps, and with what was recomputed."""
+        reasons = self.reading.budget.why
+        mode, reason = ("recompute", reasons) if reasons else (self.stamp.mode, self.stamp.reason)
+        return replace(self.stamp, mode=mode, reason=reason, totals=dict(self.reading.totals.until))
 
     def of_changes(self) -> Edits | AllRows | None:
         """What the sources' changes change in the view's table, or, where the refresh falls back, what the recomputed query changes."""

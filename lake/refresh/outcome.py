@@ -12,7 +12,7 @@ def result_of(
     decided: RefreshPlan, inserted: int = 0, deleted: int = 0, edits: Edits | None = None, reading: Reading | None = None
 ) -> RefreshResult:
     """The result of a refresh that was carried out as planned; the caller sets its seconds."""
-    recomputed = "; ".join(dict.fromkeys(reading.budget.reasons)) if reading is not None else ""
+    recomputed = reading.budget.why if reading is not None else ""
     updated = edits.updated if edits is not None else 0
     return RefreshResult(
         view=decided.view,

@@ -98,6 +98,7 @@ class Refresh:
             self.definition.fingerprint,
             self.inputs.base_snapshot(),
             self.started,
+            reason=decided.reason if decided.mode == "recompute" else "",
         )
 
     # -- compute and publish --------------------------------------------------------------------------------------------

@@ -42,6 +42,11 @@ class Budget:
     reasons: list[str] = field(default_factory=list)
 
     @property
+    def why(self) -> str:
+        """Why operators, or the whole query, were recomputed, in one text; empty where none was."""
+        return "; ".join(dict.fromkeys(self.reasons))
+
+    @property
     def unlimited(self) -> bool:
         """Whether the refresh never falls back for its cost."""
         return not self.recompute and not self.limit and self.share == math.inf

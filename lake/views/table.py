@@ -142,10 +142,12 @@ class Publication:
         return self.committed - self.stamp.started if self.stamp.started is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """`snapshot`: the version of each source that the rows were computed from."""
+        """`snapshot`: the version of each source that the rows were computed from; `reason`: why the query was recomputed, if it was."""
         return {
             "version": self.version,
             "published": datetime.fromtimestamp(self.committed, UTC).isoformat(),
+            "mode": self.stamp.mode,
+            "reason": self.stamp.reason,
             "rows_inserted": self.rows_inserted,
             "rows_deleted": self.rows_deleted,
             "snapshot": dict(self.stamp.snapshot),

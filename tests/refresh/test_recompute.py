@@ -25,6 +25,13 @@ def facts(lake: TestLake) -> TestLake:
     return lake
 
 
+def published(lake: TestLake) -> tuple[str, str]:
+    """How the view was refreshed last, and why it was recomputed, as its table says."""
+    newest = list(lake.open.history("v"))[-1]
+    assert newest.to_json()["reason"] == newest.stamp.reason
+    return newest.stamp.mode, newest.stamp.reason
+
+
 @pytest.mark.parametrize(
     ("options", "some", "reason"),
     [
@@ -42,7 +49,10 @@ def test_many_changes_are_recomputed_unless_that_is_forbidden(facts: TestLake, o
     result = facts.refresh("v")
     assert result.mode == ("recompute" if reason else "incremental")
     assert reason in result.reason
+    assert published(facts) == (result.mode, result.reason)
     facts.assert_exact("v")
+    facts.open.rebuild("v")
+    assert published(facts) == ("recompute", "a rebuild was asked for")
 
 
 @pytest.mark.parametrize("options", [{}, {"refresh_mode": "incremental"}])
