@@ -18,7 +18,7 @@ from lake import Lakehouse
 from lake.errors import LakeError
 from lake.quality import data_docs, suites
 from lake.quality.findings import Event, Finding, events_as_json, findings
-from lake.quality.health import scopes
+from lake.quality.health import dependents
 from lake.quality.measurements import MEASURED, OWN, PUBLISHING, Measurement, Row, row_of
 from lake.quality.notices import store_and_report
 from lake.quality.results import QualityResults
@@ -117,11 +117,7 @@ class Checks:
     @cached_property
     def dependents(self) -> dict[str, tuple[str, ...]]:
         """By table or view, the views that read it, directly or not."""
-        found: dict[str, list[str]] = {}
-        for view in self._lake.config.views:
-            for below in scopes(self._lake, view) - {view}:
-                found.setdefault(below, []).append(view)
-        return {name: tuple(views) for name, views in found.items()}
+        return dependents(self._lake)
 
     def _bases(self, view: str) -> Sequence[str]:
         try:

@@ -62,6 +62,15 @@ def scopes(lake: Lakehouse, view: str) -> set[str]:
         return {view}
 
 
+def dependents(lake: Lakehouse) -> dict[str, tuple[str, ...]]:
+    """By table or view, the views that read it, directly or not."""
+    found: dict[str, list[str]] = {}
+    for view in lake.config.views:
+        for below in scopes(lake, view) - {view}:
+            found.setdefault(below, []).append(view)
+    return {name: tuple(views) for name, views in found.items()}
+
+
 def ago(then: datetime) -> str:
     """How long ago a time was, in its largest unit."""
     long = duration_text((datetime.now(UTC) - then).total_seconds())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
 
 _HERE = Path(__file__).parent
 
@@ -24,10 +25,22 @@ def render(template: str, styles: Sequence[str], scripts: Sequence[str] = (), **
     environment = Environment(
         loader=PackageLoader("lake.quality", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters["json"] = partial(json.dumps, default=str)
+    environment.filters["json"] = _json
+    environment.filters["time"] = _time
     style = "".join((_HERE / name).read_text(encoding="utf-8") for name in styles)
     written = [_inline(script) for script in scripts]
     return environment.get_template(template).render(policy=_policy(style, written), style=style, scripts=written, **values)
+
+
+def _json(data: Any) -> Markup:
+    """Data for a script to read, which ends no element: a browser does not run a script of type application/json."""
+    return htmlsafe_json_dumps(data, default=str, separators=(",", ":"))
+
+
+def _time(when: datetime | float) -> Markup:
+    """A time (or seconds since 1970) in UTC, which the page's script turns into the reader's own."""
+    at = when.astimezone(UTC) if isinstance(when, datetime) else datetime.fromtimestamp(when, UTC)
+    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M UTC"))
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

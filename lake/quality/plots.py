@@ -1,10 +1,9 @@
-"""Builds the plots of the report as Vega-Lite specifications: one view over time."""
+"""Builds the plots of the report as Vega-Lite specifications without their data, which the page puts in: one view over time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -16,29 +15,50 @@ from lake.views.table import Publication
 Values = list[dict[str, Any]]
 LINK = "Data Docs"
 """The name of values that are addresses of pages."""
-_MOST = 2_000
+SOURCE = "source"
+"""The name of values that are tables; the page gives a table the same colour in all plots."""
+_DATA = "values"
+_MOST = 500
 _COLOURS = {"passed": "#2da44e", "failed": "#cf222e", "broken": "#bf8700", "undecidable": "#8250df"}
+# the time above the date, in the reader's time zone
+_TIME_AXIS = alt.Axis(labelExpr="[timeFormat(datum.value, '%H:%M'), timeFormat(datum.value, '%d %b %Y')]")
+
+_DASH = alt.StrokeDash("what:N", legend=alt.Legend(orient="top", title=None, symbolType="stroke"))
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Specifications, one below the other, with a text and a table of their numbers for readers who cannot see them."""
+    """Specifications, one below the other, of one list of values, with a text for readers who cannot see them."""
 
     title: str
     says: str
     values: Values
     specs: tuple[dict[str, Any], ...]
 
+    @property
+    def kind(self) -> str:
+        """What plots of the same specifications have in common."""
+        return f"{self.title} ({len(self.specs)})"
+
+    def columns(self, most: int) -> dict[str, list[Any]]:
+        """The newest values by column, which takes a third of the room."""
+        shown = self.values[-most:]
+        return {name: [value[name] for value in shown] for name in shown[0]} if shown else {}
+
 
 def versions(published: Sequence[Publication], commits: Mapping[str, Sequence[tuple[int, float]]]) -> Plot:
     """The versions of each source, as committed and as published by the view. `commits`: (version, seconds since 1970)."""
-    made = [_point(at, f"{table}, committed", number) for table, found in commits.items() for number, at in found]
+    made = [_point(at, table, number) | {"what": "committed"} for table, found in commits.items() for number, at in found]
     read = [
-        _point(p.committed, f"{table}, published", n) for p in published for table, n in p.stamp.answers_for.items() if table in commits
+        _point(p.committed, table, n) | {"what": "published"}
+        for p in published
+        for table, n in p.stamp.answers_for.items()
+        if table in commits
     ]
     values = _newest(made + read)
-    chart = _chart(values).mark_line(interpolate="step-after", point=True).encode(**_over_time("version", "versions"))
-    return _plot("Versions of sources, committed and published", _last_values(values, "version"), values, chart)
+    chart = _chart().mark_line(interpolate="step-after", point=True).encode(**_over_time("version"), strokeDash=_DASH)
+    last = {f"{v[SOURCE]} {v['what']}": v["value"] for v in values}
+    return _plot("Versions of sources, committed and published", _said(last, "version"), values, chart)
 
 
 def lag(published: Sequence[Publication], commits: Mapping[str, Sequence[tuple[int, float]]]) -> Plot:
@@ -52,7 +72,7 @@ def lag(published: Sequence[Publication], commits: Mapping[str, Sequence[tuple[i
             if newest is not None and read is not None:
                 values.append(_point(at, table, max(0, newest - read)))
     values = _newest(values)
-    chart = _chart(values).mark_line(interpolate="step-after", point=True).encode(**_over_time("versions to read", "source"))
+    chart = _chart().mark_line(interpolate="step-after", point=True).encode(**_over_time("versions to read"))
     return _plot("Lag behind the sources", _last_values(values, "lag"), values, chart)
 
 
@@ -60,18 +80,18 @@ def refreshes(published: Sequence[Publication]) -> Plot:
     """Seconds and changed rows of each refresh, by its mode."""
     values = _newest(
         {
-            "time": _iso(p.committed),
+            "time": _milliseconds(p.committed),
             "seconds": None if p.seconds is None else round(p.seconds, 2),
             "rows changed": p.rows_inserted + p.rows_deleted,
             "mode": p.stamp.mode,
         }
         for p in published
     )
-    base = _chart(values).mark_point(filled=True, size=60)
+    base = _chart().mark_point(filled=True, size=60)
     shared: dict[str, Any] = {
-        "x": alt.X("time:T", title=None),
-        "color": alt.Color("mode:N", legend=alt.Legend(orient="top", title=None)),
-        "shape": alt.Shape("mode:N", legend=alt.Legend(orient="top", title=None)),
+        "x": _time(),
+        "color": _by("mode"),
+        "shape": _by("mode", alt.Shape),
         "tooltip": ["time:T", "mode:N", "seconds:Q", "rows changed:Q"],
     }
     above = base.encode(y=alt.Y("seconds:Q", title="seconds"), **shared).properties(width="container", height=120)
@@ -88,8 +108,8 @@ def refreshes(published: Sequence[Publication]) -> Plot:
 def differences(rows: Iterable[Row]) -> Plot:
     """Rows in which the paths differ, by class, at each check."""
     found = [r for r in rows if r.check == "agreement" and r.rows is not None]
-    values = _newest({"time": r.time.isoformat(), "class": r.subject.replace("_", " "), "rows": r.rows} for r in found)
-    chart = _chart(values).mark_line(point=True).encode(**_over_time("rows", "class", scale="symlog", value="rows", colour="class"))
+    values = _newest({"time": _milliseconds(r.time.timestamp()), "class": r.subject.replace("_", " "), "rows": r.rows} for r in found)
+    chart = _chart().mark_line(point=True).encode(**_over_time("rows", scale="symlog", value="rows", colour="class"))
     return _plot("Differences between the paths, by class", _last_values(values, "rows", "class", "rows"), values, chart)
 
 
@@ -102,7 +122,7 @@ def latency(eventual: Sequence[Publication], commits: Mapping[str, Sequence[tupl
             if number > before.stamp.answers_for.get(table, number) and number in at.get(table, {}):
                 values.append(_point(after.committed, table, round(max(0.0, after.committed - at[table][number]), 2)))
     values = _newest(values)
-    chart = _chart(values).mark_point(filled=True).encode(**_over_time("seconds", "source"))
+    chart = _chart().mark_point(filled=True).encode(**_over_time("seconds"))
     return _plot("Real-time latency, from source commit to view commit", _last_values(values, "latency"), values, chart)
 
 
@@ -113,23 +133,28 @@ def hit_rates(eventual: Sequence[Publication]) -> Plot:
         for p in eventual
         for table, (hits, misses) in (p.stamp.lookups or {}).items()
     )
-    chart = _chart(values).mark_point(filled=True).encode(**_over_time("share of keys", "source"))
+    chart = _chart().mark_point(filled=True).encode(**_over_time("share of keys"))
     return _plot("Real-time path: share of keys found in the cache", _last_values(values, "share"), values, chart)
 
 
 def checks(rows: Iterable[Row], url: Callable[[str], str]) -> Plot:
     """The status of each check in each run, with a link to the page of the run. `url`: of a page in the folder of results."""
     values = _newest(
-        {"time": r.time.isoformat(), "check": f"{r.check}: {r.subject}", "state": r.status, LINK: url(page) if (page := page_of(r)) else ""}
+        {
+            "time": _milliseconds(r.time.timestamp()),
+            "check": f"{r.check}: {r.subject}",
+            "state": r.status,
+            LINK: url(page) if (page := page_of(r)) else "",
+        }
         for r in rows
         if r.kind == "result"
     )
     colours = alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
     chart = (
-        _chart(values)
+        _chart()
         .mark_point(filled=True, size=90)
         .encode(
-            x=alt.X("time:T", title=None),
+            x=_time(),
             y=alt.Y("check:N", title=None, axis=alt.Axis(labelLimit=260)),
             color=alt.Color("state:N", scale=colours, legend=alt.Legend(orient="top", title=None)),
             shape=alt.Shape("state:N", scale=alt.Scale(domain=list(_COLOURS)), legend=alt.Legend(orient="top", title=None)),
@@ -142,25 +167,32 @@ def checks(rows: Iterable[Row], url: Callable[[str], str]) -> Plot:
     return Plot("History of checks", f"{len(values)} results, {bad} of them failures", values, (spec,))
 
 
-def _point(at: float, series: str, value: float) -> dict[str, Any]:
-    return {"time": _iso(at), "series": series, "value": value}
+def _point(at: float, source: str, value: float) -> dict[str, Any]:
+    return {"time": _milliseconds(at), SOURCE: source, "value": value}
 
 
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+def _milliseconds(at: float) -> int:
+    """A time in seconds since 1970, as browsers count it."""
+    return round(at * 1000)
 
 
 def _newest(values: Iterable[dict[str, Any]]) -> Values:
     return sorted(values, key=lambda v: v["time"])[-_MOST:]
 
 
-def _over_time(
-    title: str, series: str, scale: Literal["linear", "symlog"] = "linear", value: str = "value", colour: str = "series"
-) -> dict[str, Any]:
+def _time() -> Any:
+    return alt.X("time:T", title=None, axis=_TIME_AXIS)
+
+
+def _by(name: str, channel: Any = alt.Color) -> Any:
+    return channel(f"{name}:N", legend=alt.Legend(orient="top", title=None, columns=3))
+
+
+def _over_time(title: str, scale: Literal["linear", "symlog"] = "linear", value: str = "value", colour: str = SOURCE) -> dict[str, Any]:
     return {
-        "x": alt.X("time:T", title=None),
+        "x": _time(),
         "y": alt.Y(f"{value}:Q", title=title, scale=alt.Scale(type=scale, zero=False)),
-        "color": alt.Color(f"{colour}:N", legend=alt.Legend(orient="top", title=None, columns=2), title=series),
+        "color": _by(colour),
         "tooltip": ["time:T", f"{colour}:N", f"{value}:Q"],
     }
 
@@ -169,10 +201,13 @@ def _plot(title: str, says: str, values: Values, chart: Any) -> Plot:
     return Plot(title, says, values, (chart.properties(width="container", height=160).to_dict(),))
 
 
-def _chart(values: Values) -> Any:
-    return alt.Chart({"values": values})
+def _chart() -> Any:
+    return alt.Chart(alt.NamedData(_DATA))
 
 
-def _last_values(values: Values, what: str, colour: str = "series", value: str = "value") -> str:
-    last = {v[colour]: v[value] for v in values}
+def _last_values(values: Values, what: str, colour: str = SOURCE, value: str = "value") -> str:
+    return _said({v[colour]: v[value] for v in values}, what)
+
+
+def _said(last: Mapping[str, Any], what: str) -> str:
     return f"The last {what}: " + ", ".join(f"{name} {number:,}" for name, number in last.items()) if last else "No values yet."

@@ -1,16 +1,100 @@
-// Draws each plot from the specification beside it, in the colours of the reader's system; nothing is fetched.
+// Local times, commands to copy, search, and plots, which are drawn when their section is opened. Nothing is fetched.
 // `ast`: Vega interprets expressions, since the page's policy lets no text become code. Its styles are in report.css for the same reason.
 (() => {
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const draw = () => {
-    for (const place of document.querySelectorAll(".plot")) {
-      const spec = JSON.parse(place.dataset.spec);
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const made = (tag, text, properties = {}) => Object.assign(document.createElement(tag), { textContent: text }, properties);
+
+  const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  for (const time of all("time")) {
+    time.title = time.textContent;
+    time.textContent = local.format(new Date(time.dateTime));
+  }
+
+  for (const command of all(".command")) {
+    const button = made("button", "copy", { type: "button", className: "copy" });
+    button.setAttribute("aria-label", `Copy ${command.textContent}`);
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(command.textContent);
+        button.textContent = "copied";
+      } catch { // not allowed here: at least it is selected
+        getSelection().selectAllChildren(command);
+      }
+    });
+    command.after(" ", button);
+  }
+
+  const views = all(".view"), search = document.getElementById("search"), state = document.getElementById("state");
+  const texts = new Map();
+  const filter = () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const view of views) {
+      const text = texts.get(view) ?? view.textContent.toLowerCase();
+      texts.set(view, text);
+      view.hidden = Boolean(state.value && view.dataset.state !== state.value) || !words.every((word) => text.includes(word));
+    }
+    const shown = views.filter((view) => !view.hidden).length;
+    document.getElementById("shown").textContent = shown === views.length ? "" : `${shown} of ${views.length} views`;
+  };
+  if (views.length > 1) document.querySelector(".filter").hidden = false;
+  search.addEventListener("input", filter);
+  state.addEventListener("change", filter);
+
+  const follow = () => { // a link to a view opens it
+    const view = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!view || !view.matches(".view")) return;
+    view.hidden = false;
+    view.open = true;
+    view.scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
+
+  const { kinds, tables } = JSON.parse(document.getElementById("plots").textContent);
+  const colours = ["#4c78a8", "#f58518", "#e45756", "#72b7b2", "#54a24b", "#b79a20", "#b279a2", "#ff9da6", "#9d755d", "#8a8a8a"];
+  const colour = (table) => colours[tables.indexOf(table) % colours.length]; // of a table, in all plots
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const values = (plot) => {
+    const columns = JSON.parse(plot.nextElementSibling.textContent), names = Object.keys(columns);
+    return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
+  };
+  const draw = (plot) => {
+    const shown = values(plot);
+    plot.replaceChildren();
+    plot.dataset.drawn = dark.matches;
+    for (const spec of structuredClone(kinds[plot.dataset.kind])) {
+      const by = spec.encoding.color;
+      if (by.field === "source") {
+        const domain = [...new Set(shown.map((value) => value.source))].sort();
+        by.scale = { domain, range: domain.map(colour) };
+      }
+      spec.data = { values: shown };
       spec.background = "transparent";
       spec.config = { ...spec.config, axis: { gridOpacity: 0.25, labelOverlap: true, labelSeparation: 8 }, view: { stroke: null } };
-      const theme = dark.matches ? "dark" : undefined;
+      const place = plot.appendChild(made("div", "", { className: "drawn" })), theme = dark.matches ? "dark" : undefined;
       vegaEmbed(place, spec, { actions: false, ast: true, defaultStyle: false, renderer: "svg", theme, tooltip: { disableDefaultStyle: true } });
     }
   };
-  dark.addEventListener("change", draw);
-  draw();
+  const list = (details) => { // the numbers of a plot, the newest first
+    const shown = values(details.parentElement.querySelector(".plot")).slice(-50).reverse(), names = Object.keys(shown[0]);
+    const table = made("table", ""), head = table.createTHead().insertRow(), body = table.createTBody();
+    for (const name of names) head.appendChild(made("th", name, { scope: "col" }));
+    for (const value of shown) {
+      const row = body.insertRow();
+      for (const name of names) {
+        const cell = row.insertCell(), given = value[name];
+        if (name === "time") cell.textContent = local.format(new Date(given));
+        else if (name === "Data Docs" && given) cell.appendChild(made("a", "page", { href: given }));
+        else cell.textContent = given ?? "";
+      }
+    }
+    details.appendChild(table);
+  };
+  const drawn = () => {
+    for (const plot of all(".plot")) if (plot.checkVisibility() && plot.dataset.drawn !== String(dark.matches)) draw(plot);
+    for (const details of all(".values[open]")) if (!details.querySelector("table")) list(details);
+  };
+  document.addEventListener("toggle", drawn, true);
+  dark.addEventListener("change", drawn);
+  follow();
+  drawn();
 })();

@@ -11,13 +11,19 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from lake.config.models import ViewConfig
 from lake.core.results import Explanation, OperatorExplanation
+from lake.core.snapshots import Snapshot, Version
+from lake.core.stamp import Stamp
 from lake.quality.data_docs import index_page, result_page
 from lake.quality.findings import findings
 from lake.quality.health import health
 from lake.quality.measurements import Measurement, Row, row_of
 from lake.quality.pages import render
-from lake.quality.report import ViewReport, report_page
+from lake.quality.report import report_page
+from lake.quality.view_report import About, ViewReport
+from lake.quality.view_status import ViewStatus
+from lake.views.table import Publication
 
 HOSTILE = (
     "<script>window.ran = 1</script>",
@@ -69,13 +75,18 @@ def view_report(text: str) -> ViewReport:
     known = findings(rows, {text: [text]})
     assert known
     explanation = Explanation(text, (text,), False, text, (OperatorExplanation(1, text, text, (text,), text, text),), {text: text})
-    return ViewReport(text, (), (), (), {}, rows, health(text, rows), explanation, {}, 48.0, text, lambda name: name)
+    state = ViewStatus(text, "wrong", problem=f"{text} there", command=text)
+    about = About(ViewConfig(query=text, owner=text, tags=(text,), description=text), text, (text,), (text,), text)
+    stamp = Stamp(text, 1, text, 0, Snapshot({text: Version(text, 1)}), text, {}, reason=text)
+    published, commits = (Publication(1, 2.0, stamp, 1, 1),), {text: [(1, 1.0)]}
+    stands = health(text, rows)
+    return ViewReport(text, state, about, (), published, (), commits, rows, stands, explanation, {}, 48.0, text, lambda name: name)
 
 
 PAGES: Mapping[str, Page] = {
     "result": lambda text: result_page(text, "run", "now", result(text)),
     "index": lambda text: index_page({text: {**result(text)["statistics"], "time": text, "broken": 1}}),
-    "report": lambda text: report_page([view_report(text)], root=text, docs="index.html"),
+    "report": lambda text: report_page([view_report(text)], view_report(text).open, root=text, docs="index.html"),
 }
 
 
@@ -133,7 +144,7 @@ def test_a_script_of_ours_runs_by_its_hash_alone(chromium: Browser, tmp_path: Pa
 def test_plots_are_drawn_though_no_text_can_become_code(chromium: Browser, tmp_path: Path) -> None:
     """Vega's expressions are interpreted; the policy refuses even a script of ours that makes a function out of text."""
     drawn, refused = tmp_path / "report.html", tmp_path / "page.html"
-    drawn.write_text(report_page([view_report("v")], root="r", docs=""), encoding="utf-8")
+    drawn.write_text(report_page([view_report("v")], (), root="r", docs=""), encoding="utf-8")
     script = "try { new Function('return 1')(); window.error = '' } catch (error) { window.error = error.name }"
     refused.write_text(render("data_docs_index.html.j2", ("pages.css",), (script,), entries=[]), encoding="utf-8")
     context = chromium.new_context(offline=True)
@@ -141,7 +152,7 @@ def test_plots_are_drawn_though_no_text_can_become_code(chromium: Browser, tmp_p
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
     page.goto(drawn.as_uri())
-    page.wait_for_function("document.querySelectorAll('.plot svg').length === document.querySelectorAll('.plot').length")
+    page.wait_for_function("[...document.querySelectorAll('.plot')].every(each => each.querySelector('svg'))")
     assert page.locator(".plot svg").count() >= 1
     assert said == []
     page.goto(refused.as_uri())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
@@ -21,19 +21,28 @@ from tests.lakes import TestLake
 
 
 class Fetched(HTMLParser):
-    """What a browser would fetch for a page, the ids in it, and the specifications of its plots."""
+    """What a browser would fetch for a page, the ids in it, and the values of its plots."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.places: list[str] = []
-        self.specs: list[str] = []
         self.ids: list[str] = []
+        self.values: list[dict[str, Any]] = []
+        self._in_data = False
         self.feed(text)
+
+    def handle_data(self, data: str) -> None:
+        columns = json.loads(data) if self._in_data else {}
+        if "time" in columns:
+            self.values += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_data = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
+        self._in_data = found.get("type") == "application/json"
         self.ids += [found["id"]] if "id" in found else []
-        self.specs += [found["data-spec"]] if "data-spec" in found else []
         fetches = {"script": "src", "img": "src", "link": "href", "iframe": "src", "form": "action"}
         if tag in fetches and fetches[tag] in found:
             self.places.append(found[fetches[tag]])
@@ -64,19 +73,21 @@ def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> No
     assert not re.search(r"url\(\s*['\"]?https?:", text.split("<script>")[0])
     assert {"v", "unbuilt"} <= set(page.ids)
     shown = text.split("<script>")[0]
-    assert "✗ 1 open" in shown
+    assert "1 of 2 views needs somebody; 1 is not built" in shown
+    assert shown.index('id="v"') < shown.index('id="unbuilt"')  # the worst first
+    assert re.search(r'<details class="view" id="v" data-state="wrong" open>', shown)
+    assert re.search(r'<details class="view" id="unbuilt" data-state="not built">', shown)
+    assert "1 open finding<" in shown
     assert "never checked" in shown
     assert "not built yet" in shown
+    assert "SELECT id, s, mail FROM a WHERE id &lt; 100" in shown
     assert "planted-secret" not in shown
     assert "<mark>&lt;b&gt;wrong&lt;/b&gt;</mark>" in shown
     assert "<mark>a</mark>" in shown
-    specs = [json.loads(unescape(spec)) for spec in page.specs]
-    values = [value for spec in specs for drawn in spec["datasets"].values() for value in drawn]
-    assert {"class": "wrong value", "rows": 1} in [{k: v for k, v in value.items() if k in ("class", "rows")} for value in values]
+    assert {"class": "wrong value", "rows": 1} in [{k: v for k, v in value.items() if k in ("class", "rows")} for value in page.values]
     docs = Path(lake.open.config.quality_path) / "docs"
-    led_to = {Path(place) for place in re.findall(r'<a href="file://([^"]+/runs/[^"]+)">', shown)}
-    assert led_to == set(docs.glob("runs/*.html"))  # a page for each scope of the run
-    assert {str(place) for place in led_to} == {value["Data Docs"].removeprefix("file://") for value in values if "Data Docs" in value}
+    led_to = {value["Data Docs"].removeprefix("file://") for value in page.values if "Data Docs" in value}
+    assert {Path(place) for place in led_to} == set(docs.glob("runs/*.html"))  # a page for each scope of the run
     for file in docs.rglob("*.html"):
         assert Fetched(file.read_text()).places == []
         assert "://" not in file.read_text()
@@ -121,12 +132,22 @@ def test_the_pages_in_a_browser_without_a_network(lake: TestLake, tmp_path: Path
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
     page.goto(file.as_uri())
-    plots = page.locator(".plot").count()
-    page.wait_for_function("n => document.querySelectorAll('.plot svg').length === n", arg=plots)
-    assert plots > 4
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator(".plot svg").count() == 0  # drawn when they are seen
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.tagName") in ("A", "DIV")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    plots = page.locator(".plot").count()
+    page.wait_for_function("n => [...document.querySelectorAll('.plot')].filter(each => each.querySelector('svg')).length === n", arg=plots)
+    assert plots > 4
+    assert page.locator(".values td a").count() > 0  # the numbers below a plot lead to the pages of the checks
+    assert page.locator("time").first.inner_text() != page.locator("time").first.get_attribute("title")
+    page.locator("#search").fill("unbuilt")
+    assert [page.locator("#v").is_visible(), page.locator("#unbuilt").is_visible()] == [False, True]
+    page.locator("#search").fill("")
+    page.locator("#state").select_option("wrong")
+    assert [page.locator("#v").is_visible(), page.locator("#unbuilt").is_visible()] == [True, False]
+    page.locator("#state").select_option("")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     behind, text = page.evaluate(_LUMINANCE)
     assert (behind > 0.8 and text < 0.3) if scheme == "light" else (behind < 0.2 and text > 0.7)
     page.goto((Path(lake.open.config.quality_path) / "docs" / "index.html").as_uri())
@@ -144,5 +165,5 @@ def test_hit_rates_are_of_each_batch_as_its_commit_says() -> None:
     stamps = [Stamp("v", n, "r", n, Snapshot({}), "incremental", {}, lookups=lookups) for n, lookups in enumerate(seen)]
     kept = [Stamp.from_json(stamp.to_json()) for stamp in stamps]
     plot = hit_rates([Publication(n, n, stamp, 0, 0) for n, stamp in enumerate(kept) if stamp is not None])
-    assert [(value["series"], value["value"]) for value in plot.values] == [("a", 0.75), ("a", 0), ("b", 1)]
+    assert [(value["source"], value["value"]) for value in plot.values] == [("a", 0.75), ("a", 0), ("b", 1)]
     assert "a 0" in plot.says
