@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -20,6 +21,7 @@ STATES: tuple[State, ...] = get_args(State)
 no longer be read; wrong: a check found an error; stopped: its real-time path failed or was killed."""
 _NEED_SOMEBODY = frozenset(STATES[:5])
 _STOPPED = frozenset({"failed", "killed"})
+_COMMAND = re.compile(r'\b[Rr]un "(lakejoin [^"]+)"')
 
 
 class Views(Protocol):
@@ -99,7 +101,7 @@ def _problem(lake: Views, view: str, rows: Sequence[SourceStatus], stamp: Stamp 
     """Why the next refresh will fail, as far as that can be seen without it."""
     broken = next((row for row in rows if row.way in ("not known", "another table")), None)
     if broken is not None:
-        return "failed", broken.advice, f"lakejoin refresh {view}"
+        return "failed", broken.advice, _advised(broken.advice) or f"lakejoin refresh {view}"
     gone = next((row for row in rows if row.lag and row.expires_in is not None and row.expires_in <= 0), None)
     if gone is not None:
         return "expired", f"the changes of {gone.source} after version {gone.published} may be unreadable", f"lakejoin rebuild {view}"
@@ -109,8 +111,14 @@ def _problem(lake: Views, view: str, rows: Sequence[SourceStatus], stamp: Stamp 
         except DefinitionChangedError as error:
             return "refused", str(error), f"lakejoin rebuild {view}"
         except LakeError as error:
-            return "failed", str(error), f"lakejoin refresh {view}"
+            return "failed", str(error), _advised(str(error)) or f"lakejoin refresh {view}"
     return None
+
+
+def _advised(text: str) -> str:
+    """The command that an error says to run; empty if it names none."""
+    named = _COMMAND.search(text)
+    return named[1] if named else ""
 
 
 def _of_checks(view: str, path: Mapping[str, Any], health: Health | None) -> _Found | None:

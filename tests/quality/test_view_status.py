@@ -76,6 +76,12 @@ def test_what_the_next_refresh_can_not_use_comes_first(way: str) -> None:
     assert (found.state, found.needs_somebody, found.problem) == ("failed", True, "its table was written by someone else")
 
 
+def test_the_command_is_the_one_that_the_error_says_to_run() -> None:
+    advised = replace(ROW, way="not known", advice='Version 3 was written by someone else. Run "lakejoin --env dev rebuild v" to mend it.')
+    assert status(Lake(), advised).command == "lakejoin --env dev rebuild v"
+    assert status(Lake(), replace(advised, advice="The folder has no Delta table.")).command == "lakejoin refresh v"
+
+
 def test_changes_that_can_no_longer_be_read_need_a_rebuild() -> None:
     found = status(Lake(), replace(BEHIND, expires_in=0.0))
     assert (found.state, found.command, "a after version 3" in found.problem) == ("expired", "lakejoin rebuild v", True)
