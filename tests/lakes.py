@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import json
+import re
+import shutil
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +26,7 @@ from pyspark.sql.types import StructType, VariantVal
 from lake import Lakehouse, open_lake
 from lake.core.results import RefreshResult
 from lake.delta import sources
+from lake.spark.session import settings_of
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -80,6 +87,16 @@ SPARK = tuple(map(int, pyspark.__version__.split(".")[:2]))
 """The minor version of Spark: older ones lack some functions, types and collations."""
 
 
+_OTHER_RELATION = re.compile(r"\b(FROM|JOIN)\s+(?!VALUES\b|range\()[\w`]", re.IGNORECASE)
+
+
+@cache
+def _copies() -> Path:
+    folder = tempfile.mkdtemp(prefix="lakejoin-tables-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
 class TestLake:
     """A folder of Delta tables and the views over them."""
 
@@ -92,13 +109,32 @@ class TestLake:
         self.others: dict[str, Any] = {}
         self._open: Lakehouse | None = None
         self._verified: set[str] = set()
+        self._made: set[str] = set()
 
     def table(self, name: str, rows: str, key: list[str] | None = None, **properties: str) -> None:
         """Make a Delta table from the rows of a SQL query."""
         options = {**FEED, **{k.replace("__", "."): v for k, v in properties.items()}}
-        self.spark.sql(rows).write.format("delta").options(**options).save(self.path(name))
+        made = self._made_before(rows, options)
+        if made is not None and made.exists():
+            shutil.copytree(made, self.path(name), copy_function=shutil.copyfile)  # written now, as Delta takes it
+        else:
+            self.spark.sql(rows).write.format("delta").options(**options).save(self.path(name))
+            if made is not None:
+                shutil.copytree(self.path(name), made)
         self.tables[name] = {"path": name, **({"primary_key": key} if key else {})}
         self._open = None
+
+    def _made_before(self, rows: str, options: Mapping[str, str]) -> Path | None:
+        """Where a copy is, or will be, of the table that a test of this process makes of the same rows: copying saves 0.6 CPU seconds.
+
+        None for rows of another relation, and for rows of which this lake has a table: by their id the two would be one.
+        """
+        settings = {n: v for n, v in settings_of(self.spark).items() if n.startswith("spark.") and "lastCommitVersion" not in n}
+        key = json.dumps([rows, options, settings], sort_keys=True)
+        if key in self._made or _OTHER_RELATION.search(rows):
+            return None
+        self._made.add(key)
+        return _copies() / hashlib.sha256(key.encode()).hexdigest()
 
     def view(self, name: str, query: str | None = None, **options: Any) -> None:
         """Define a view."""
