@@ -397,7 +397,7 @@ def history(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The number of versions to print, newest first.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Print the published versions of a view, newest first: when, how (and why recomputed), rows changed, and from which sources."""
+    """Print the published versions of a view, newest first: when, how and why, how many rows changed, and from which versions."""
     with invocation(context) as invoked:
         opened = invoked.lake()
         opened.config.view(view)

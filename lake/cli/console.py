@@ -107,6 +107,8 @@ def print_run(found: RunResult, as_json: bool) -> None:
 def print_status(found: Sequence[ViewStatus], rows: Sequence[SourceStatus], paths: Mapping[str, dict[str, Any]]) -> None:
     """Print a row for each view, what is wrong, and a sentence for all. `rows`: sources of views to print as well; `paths`: the newest
     lease of each real-time path."""
+    from lake.quality.view_status import summary
+
     print_table(
         ["view", "state", "behind for", "last refresh", "proof"],
         [
@@ -142,17 +144,7 @@ def print_status(found: Sequence[ViewStatus], rows: Sequence[SourceStatus], path
             out().print(error, markup=False)
     for advice in dict.fromkeys(r.advice for r in rows if r.advice and r.lag is not None):
         out().print(f"hint: {advice}", markup=False)
-    out().print(_summary(found), markup=False)
-
-
-def _summary(found: Sequence[ViewStatus]) -> str:
-    """All views in a sentence."""
-    if not found:
-        return "There are no views. Define one under `views:` in lakejoin.yml."
-    count = {state: sum(one.state == state for one in found) for state in dict.fromkeys(one.state for one in found)}
-    needed = sum(one.needs_somebody for one in found)
-    states = ", ".join(f"{number} {state}" for state, number in count.items())
-    return f"{needed} of {len(found)} views {'needs' if needed == 1 else 'need'} you: {states}." if needed else f"{states}."
+    out().print(summary(found), markup=False)
 
 
 def print_health(found: Mapping[str, Any]) -> None:

@@ -48,6 +48,11 @@ def size_text(size: float) -> str:
     return f"{size:,.0f} {units[0]}" if units[0] == "bytes" else f"{size:.3g} {units[0]}"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 row`, `2,000 rows`"""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def shortened(text: str, most: int) -> str:
     """A text of at most so many characters, with dots where it is cut."""
     return text if len(text) <= most else f"{text[:most]}..."

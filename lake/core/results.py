@@ -271,6 +271,10 @@ class Agreement:
         return asdict(self) | {"strong": dict(self.strong), "eventual": dict(self.eventual)}
 
 
+BELOW_UNBUILT = "a view below it is yet to be built"
+"""How the changes of a source are read (SourceStatus.way) where nothing can be read yet."""
+
+
 @dataclass(frozen=True)
 class SourceStatus:
     """One source of one view. `newest`: None for a view that has not been built; `lag`: the number of unread versions; `expires_in`: the

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lake.core.formatting import shortened
 from lake.core.snapshots import Snapshot
 from lake.errors import TargetError
 
@@ -74,7 +75,7 @@ class Stamp:
         if self.totals:
             body["totals"] = {name: list(row) for name, row in self.totals.items()}
         if self.reason:
-            body["reason"] = self.reason[:_MOST_REASON]
+            body["reason"] = shortened(self.reason, _MOST_REASON)
         return json.dumps({"lakejoin": body}, separators=(",", ":"), sort_keys=True)
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from lake.core.results import SourceStatus
+from lake.core.results import BELOW_UNBUILT, SourceStatus
 from lake.core.stamp import Stamp
 from lake.delta.identity import check_same
 from lake.delta.pinned import Pinned
@@ -26,7 +26,7 @@ def status_of(views: OpenViews, view: str) -> list[SourceStatus]:
     """A row for each source of a view. Raises LakeError."""
     reads = views.reads(view)
     if any(name in views.config.views and views.table_log(name) is None for name in reads):
-        return [SourceStatus(view, name, None, None, None, None, "a view below it is yet to be built", "") for name in reads]
+        return [SourceStatus(view, name, None, None, None, None, BELOW_UNBUILT, "") for name in reads]
     with views.opened(view) as state:
         _, inputs = views.prepare(view, state)
         current = published(state.spark, views.view_table(view))

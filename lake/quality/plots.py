@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
 import altair as alt
 
+from lake.core.formatting import counted
 from lake.quality.measurements import Row, page_of
 from lake.views.table import Publication
 
 Values = list[dict[str, Any]]
 LINK = "Data Docs"
-"""The name of values that are addresses of pages."""
+"""The name of values that are names of pages in the folder of results."""
 SOURCE = "source"
 """The name of values that are tables; the page gives a table the same colour in all plots."""
 _DATA = "values"
@@ -23,7 +25,8 @@ _COLOURS = {"passed": "#2da44e", "failed": "#cf222e", "broken": "#bf8700", "unde
 # the time above the date, in the reader's time zone
 _TIME_AXIS = alt.Axis(labelExpr="[timeFormat(datum.value, '%H:%M'), timeFormat(datum.value, '%d %b %Y')]")
 
-_DASH = alt.StrokeDash("what:N", legend=alt.Legend(orient="top", title=None, symbolType="stroke"))
+_DASH = alt.StrokeDash("what:N", legend=alt.Legend(orient="top", title=None, symbolType="stroke", symbolFillColor="#8a8a8a"))
+_AT = alt.Tooltip("time:T", format="%d %b %Y %H:%M:%S")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,10 @@ class Plot:
     def kind(self) -> str:
         """What plots of the same specifications have in common."""
         return f"{self.title} ({len(self.specs)})"
+
+    def said(self, most: int) -> str:
+        """What it shows, in words."""
+        return self.says if len(self.values) <= most else f"{self.says} (shown: the last {most:,} of {len(self.values):,} values)"
 
     def columns(self, most: int) -> dict[str, list[Any]]:
         """The newest values by column, which takes a third of the room."""
@@ -56,9 +63,8 @@ def versions(published: Sequence[Publication], commits: Mapping[str, Sequence[tu
         if table in commits
     ]
     values = _newest(made + read)
-    chart = _chart().mark_line(interpolate="step-after", point=True).encode(**_over_time("version"), strokeDash=_DASH)
     last = {f"{v[SOURCE]} {v['what']}": v["value"] for v in values}
-    return _plot("Versions of sources, committed and published", _said(last, "version"), values, chart)
+    return Plot("Versions of sources, committed and published", _said(last, "version"), values, (_lines("version", dashed=True),))
 
 
 def lag(published: Sequence[Publication], commits: Mapping[str, Sequence[tuple[int, float]]]) -> Plot:
@@ -72,8 +78,7 @@ def lag(published: Sequence[Publication], commits: Mapping[str, Sequence[tuple[i
             if newest is not None and read is not None:
                 values.append(_point(at, table, max(0, newest - read)))
     values = _newest(values)
-    chart = _chart().mark_line(interpolate="step-after", point=True).encode(**_over_time("versions to read"))
-    return _plot("Lag behind the sources", _last_values(values, "lag"), values, chart)
+    return Plot("Lag behind the sources", _last_values(values, "lag"), values, (_lines("versions to read"),))
 
 
 def refreshes(published: Sequence[Publication]) -> Plot:
@@ -87,30 +92,39 @@ def refreshes(published: Sequence[Publication]) -> Plot:
         }
         for p in published
     )
+    seconds, changed = _refreshes()
+    timed = any(v["seconds"] is not None for v in values)  # without one, Vega draws an axis of infinite length
+    last = values[-1] if values else {}
+    took = f"took {last['seconds']:,} seconds and " if last.get("seconds") is not None else ""
+    says = f"{counted(len(values), 'refresh', 'refreshes')}; the last {took}changed {counted(last.get('rows changed', 0), 'row')}"
+    return Plot("Refreshes: seconds, and rows changed", says, values, (seconds, changed) if timed else (changed,))
+
+
+@cache
+def _refreshes() -> tuple[dict[str, Any], dict[str, Any]]:
     base = _chart().mark_point(filled=True, size=60)
     shared: dict[str, Any] = {
         "x": _time(),
         "color": _by("mode"),
         "shape": _by("mode", alt.Shape),
-        "tooltip": ["time:T", "mode:N", "seconds:Q", "rows changed:Q"],
+        "tooltip": [_AT, "mode:N", "seconds:Q", "rows changed:Q"],
     }
     above = base.encode(y=alt.Y("seconds:Q", title="seconds"), **shared).properties(width="container", height=120)
     scale = alt.Scale(type="symlog")
     below = base.encode(y=alt.Y("rows changed:Q", title="rows", scale=scale), **shared).properties(width="container", height=120)
-    timed = any(v["seconds"] is not None for v in values)  # without one, Vega draws an axis of infinite length
-    specs = (above.to_dict(), below.to_dict()) if timed else (below.to_dict(),)
-    last = values[-1] if values else {}
-    took = f"took {last['seconds']:,} seconds and " if last.get("seconds") is not None else ""
-    says = f"{len(values)} refreshes; the last {took}changed {last.get('rows changed', 0):,} rows"
-    return Plot("Refreshes: seconds, and rows changed", says, values, specs)
+    return above.to_dict(), below.to_dict()
 
 
 def differences(rows: Iterable[Row]) -> Plot:
     """Rows in which the paths differ, by class, at each check."""
     found = [r for r in rows if r.check == "agreement" and r.rows is not None]
     values = _newest({"time": _milliseconds(r.time.timestamp()), "class": r.subject.replace("_", " "), "rows": r.rows} for r in found)
-    chart = _chart().mark_line(point=True).encode(**_over_time("rows", scale="symlog", value="rows", colour="class"))
-    return _plot("Differences between the paths, by class", _last_values(values, "rows", "class", "rows"), values, chart)
+    return Plot("Differences between the paths, by class", _last_values(values, "rows", "class", "rows"), values, (_differences(),))
+
+
+@cache
+def _differences() -> dict[str, Any]:
+    return _spec(_chart().mark_line(point=True).encode(**_over_time("rows", scale="symlog", value="rows", colour="class")))
 
 
 def latency(eventual: Sequence[Publication], commits: Mapping[str, Sequence[tuple[int, float]]]) -> Plot:
@@ -122,8 +136,7 @@ def latency(eventual: Sequence[Publication], commits: Mapping[str, Sequence[tupl
             if number > before.stamp.answers_for.get(table, number) and number in at.get(table, {}):
                 values.append(_point(after.committed, table, round(max(0.0, after.committed - at[table][number]), 2)))
     values = _newest(values)
-    chart = _chart().mark_point(filled=True).encode(**_over_time("seconds"))
-    return _plot("Real-time latency, from source commit to view commit", _last_values(values, "latency"), values, chart)
+    return Plot("Real-time latency, from source commit to view commit", _last_values(values, "latency"), values, (_points("seconds"),))
 
 
 def hit_rates(eventual: Sequence[Publication]) -> Plot:
@@ -133,22 +146,28 @@ def hit_rates(eventual: Sequence[Publication]) -> Plot:
         for p in eventual
         for table, (hits, misses) in (p.stamp.lookups or {}).items()
     )
-    chart = _chart().mark_point(filled=True).encode(**_over_time("share of keys"))
-    return _plot("Real-time path: share of keys found in the cache", _last_values(values, "share"), values, chart)
+    return Plot("Real-time path: share of keys found in the cache", _last_values(values, "share"), values, (_points("share of keys"),))
 
 
-def checks(rows: Iterable[Row], url: Callable[[str], str]) -> Plot:
-    """The status of each check in each run, with a link to the page of the run. `url`: of a page in the folder of results."""
+def checks(rows: Iterable[Row]) -> Plot:
+    """The status of each check in each run, with the name of the page of the run."""
     values = _newest(
         {
             "time": _milliseconds(r.time.timestamp()),
             "check": f"{r.check}: {r.subject}",
             "state": r.status,
-            LINK: url(page) if (page := page_of(r)) else "",
+            LINK: page_of(r) or "",
         }
         for r in rows
         if r.kind == "result"
     )
+    bad = sum(v["state"] == "failed" for v in values)
+    says = f"{counted(len(values), 'result')}, {bad} of them failures"
+    return Plot("History of checks", says, values, (_checks(),))
+
+
+@cache
+def _checks() -> dict[str, Any]:
     colours = alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
     chart = (
         _chart()
@@ -158,13 +177,12 @@ def checks(rows: Iterable[Row], url: Callable[[str], str]) -> Plot:
             y=alt.Y("check:N", title=None, axis=alt.Axis(labelLimit=260)),
             color=alt.Color("state:N", scale=colours, legend=alt.Legend(orient="top", title=None)),
             shape=alt.Shape("state:N", scale=alt.Scale(domain=list(_COLOURS)), legend=alt.Legend(orient="top", title=None)),
-            tooltip=["time:T", "check:N", "state:N"],
+            tooltip=[_AT, "check:N", "state:N"],
             href=alt.Href(f"{LINK}:N"),
         )
     )
-    bad = sum(v["state"] == "failed" for v in values)
-    spec = chart.properties(width="container", height=alt.Step(18)).to_dict()
-    return Plot("History of checks", f"{len(values)} results, {bad} of them failures", values, (spec,))
+    found: dict[str, Any] = chart.properties(width="container", height=alt.Step(18)).to_dict()
+    return found
 
 
 def _point(at: float, source: str, value: float) -> dict[str, Any]:
@@ -193,12 +211,24 @@ def _over_time(title: str, scale: Literal["linear", "symlog"] = "linear", value:
         "x": _time(),
         "y": alt.Y(f"{value}:Q", title=title, scale=alt.Scale(type=scale, zero=False)),
         "color": _by(colour),
-        "tooltip": ["time:T", f"{colour}:N", f"{value}:Q"],
+        "tooltip": [_AT, f"{colour}:N", f"{value}:Q"],
     }
 
 
-def _plot(title: str, says: str, values: Values, chart: Any) -> Plot:
-    return Plot(title, says, values, (chart.properties(width="container", height=160).to_dict(),))
+@cache
+def _lines(title: str, dashed: bool = False) -> dict[str, Any]:
+    more = {"strokeDash": _DASH} if dashed else {}
+    return _spec(_chart().mark_line(interpolate="step-after", point=True).encode(**_over_time(title), **more))
+
+
+@cache
+def _points(title: str) -> dict[str, Any]:
+    return _spec(_chart().mark_point(filled=True).encode(**_over_time(title)))
+
+
+def _spec(chart: Any) -> dict[str, Any]:
+    found: dict[str, Any] = chart.properties(width="container", height=160).to_dict()
+    return found
 
 
 def _chart() -> Any:

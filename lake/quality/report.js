@@ -17,6 +17,7 @@
       try {
         await navigator.clipboard.writeText(command.textContent);
         button.textContent = "copied";
+        button.removeAttribute("aria-label");
       } catch { // not allowed here: at least it is selected
         getSelection().selectAllChildren(command);
       }
@@ -24,48 +25,68 @@
     command.after(" ", button);
   }
 
-  const views = all(".view"), search = document.getElementById("search"), state = document.getElementById("state");
+  const views = all(".view"), search = document.getElementById("report-search"), state = document.getElementById("report-state");
   const texts = new Map();
+  const text = (view) => { // what a reader sees, without plots and their data
+    if (!texts.has(view)) {
+      const copy = view.cloneNode(true);
+      for (const part of all("script, figure, button", copy)) part.remove();
+      texts.set(view, copy.textContent.toLowerCase());
+    }
+    return texts.get(view);
+  };
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const view of views) {
-      const text = texts.get(view) ?? view.textContent.toLowerCase();
-      texts.set(view, text);
-      view.hidden = Boolean(state.value && view.dataset.state !== state.value) || !words.every((word) => text.includes(word));
+      view.hidden = Boolean(state.value && view.dataset.state !== state.value) || !words.every((word) => text(view).includes(word));
     }
     const shown = views.filter((view) => !view.hidden).length;
-    document.getElementById("shown").textContent = shown === views.length ? "" : `${shown} of ${views.length} views`;
+    document.getElementById("report-shown").textContent = shown === views.length ? "" : `${shown} of ${views.length} views`;
   };
-  if (views.length > 1) document.querySelector(".filter").hidden = false;
+  if (views.length > 1) document.getElementById("report-filter").hidden = false;
   search.addEventListener("input", filter);
   state.addEventListener("change", filter);
 
-  const follow = () => { // a link to a view opens it
-    const view = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!view || !view.matches(".view")) return;
-    view.hidden = false;
+  const follow = (hash) => { // a link to a view opens it
+    const view = views.find((each) => hash === `#${each.id}` || hash === `#${encodeURIComponent(each.id)}`);
+    if (!view) return;
+    if (view.hidden) {
+      search.value = state.value = "";
+      filter();
+    }
     view.open = true;
     view.scrollIntoView();
   };
-  addEventListener("hashchange", follow);
+  addEventListener("hashchange", () => follow(location.hash));
+  for (const link of all('a[href^="#"]')) link.addEventListener("click", () => follow(link.getAttribute("href")));
 
-  const { kinds, tables } = JSON.parse(document.getElementById("plots").textContent);
+  const { kinds, tables, source, link, pages } = JSON.parse(document.getElementById("report-plots").textContent);
   const colours = ["#4c78a8", "#f58518", "#e45756", "#72b7b2", "#54a24b", "#b79a20", "#b279a2", "#ff9da6", "#9d755d", "#8a8a8a"];
-  const colour = (table) => colours[tables.indexOf(table) % colours.length]; // of a table, in all plots
+  const colour = (domain) => { // of some tables: each has its own on the page, or the next one that none of the others has
+    const taken = new Set();
+    return domain.map((table) => {
+      let chosen = tables.indexOf(table) % colours.length;
+      while (taken.has(chosen) && taken.size < colours.length) chosen = (chosen + 1) % colours.length;
+      taken.add(chosen);
+      return colours[chosen];
+    });
+  };
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const values = (plot) => {
     const columns = JSON.parse(plot.nextElementSibling.textContent), names = Object.keys(columns);
-    return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
+    const address = (page) => page && pages + page;
+    return columns[names[0]].map((_, i) => Object.fromEntries(names.map((n) => [n, n === link ? address(columns[n][i]) : columns[n][i]])));
   };
+  const tablesOf = (view) => [...new Set(all(".plot", view).flatMap((plot) => values(plot).map((value) => value[source]).filter(Boolean)))].sort();
   const draw = (plot) => {
     const shown = values(plot);
     plot.replaceChildren();
     plot.dataset.drawn = dark.matches;
     for (const spec of structuredClone(kinds[plot.dataset.kind])) {
       const by = spec.encoding.color;
-      if (by.field === "source") {
-        const domain = [...new Set(shown.map((value) => value.source))].sort();
-        by.scale = { domain, range: domain.map(colour) };
+      if (by.field === source) {
+        const domain = tablesOf(plot.closest(".view"));
+        by.scale = { domain, range: colour(domain) };
       }
       spec.data = { values: shown };
       spec.background = "transparent";
@@ -83,7 +104,7 @@
       for (const name of names) {
         const cell = row.insertCell(), given = value[name];
         if (name === "time") cell.textContent = local.format(new Date(given));
-        else if (name === "Data Docs" && given) cell.appendChild(made("a", "page", { href: given }));
+        else if (name === link && given) cell.appendChild(made("a", "page", { href: given }));
         else cell.textContent = given ?? "";
       }
     }
@@ -95,6 +116,7 @@
   };
   document.addEventListener("toggle", drawn, true);
   dark.addEventListener("change", drawn);
-  follow();
+  filter(); // a browser may have kept what was typed
+  follow(location.hash);
   drawn();
 })();

@@ -15,9 +15,10 @@ from lake.config.models import REPORT
 from lake.quality.findings import Finding, findings
 from lake.quality.health import dependents
 from lake.quality.pages import render
+from lake.quality.plots import LINK, SOURCE
 from lake.quality.results import QualityResults
 from lake.quality.view_report import Collecting, ViewReport
-from lake.quality.view_status import STATES
+from lake.quality.view_status import STATES, summary
 
 _HERE = Path(__file__).parent
 _HISTORY = 200
@@ -35,12 +36,12 @@ def report(lake: Lakehouse, views: Sequence[str]) -> str:
     found = Collecting(lake, views, rows).views()
     of_views = {finding.id for view in found for finding in view.open}
     known = [finding for finding in findings(rows, dependents(lake)).values() if finding.id in of_views]
-    return report_page(found, known, lake.config.root_path, docs)
+    return report_page(found, known, lake.config.root_path, docs, lake.config.page_url(""))
 
 
-def report_page(views: Sequence[ViewReport], known: Sequence[Finding], root: str, docs: str) -> str:
+def report_page(views: Sequence[ViewReport], known: Sequence[Finding], root: str, docs: str, pages: str) -> str:
     """The page of what was collected. `views`: the worst first; `known`: the open findings of these views and of what they read; `root`:
-    where the lakehouse is; `docs`: the address of the Data Docs, empty if there are none."""
+    where the lakehouse is; `docs`: the address of the Data Docs, empty if there are none; `pages`: of the folder of results."""
     now = datetime.now(UTC)
     ordered = sorted(known, key=_worst_first)
     told = [finding for finding in ordered if not finding.is_snoozed(now)]
@@ -50,7 +51,7 @@ def report_page(views: Sequence[ViewReport], known: Sequence[Finding], root: str
         ("pages.css", "report.css"),
         (_bundle(), (_HERE / "report.js").read_text(encoding="utf-8")),
         views=views,
-        headline=headline(views),
+        headline=summary([view.status for view in views]),
         findings=told,
         snoozed=[finding for finding in ordered if finding.is_snoozed(now)],
         named={view.name for view in views},
@@ -58,9 +59,14 @@ def report_page(views: Sequence[ViewReport], known: Sequence[Finding], root: str
         made=now,
         root=root,
         docs=docs,
-        kinds={plot.kind: plot.specs for view in views for plot in view.plots},
         most=most,
-        tables=sorted({table for view in views for table in view.commits}),
+        data={
+            "kinds": {plot.kind: plot.specs for view in views for plot in view.plots},
+            "tables": sorted({value[SOURCE] for view in views for plot in view.plots for value in plot.values if SOURCE in value}),
+            "source": SOURCE,
+            "link": LINK,
+            "pages": pages,
+        },
     )
 
 
@@ -68,22 +74,6 @@ def store_report(lake: Lakehouse) -> str:
     """Write the report on all views to the folder of results; returns its address."""
     lake.folder(lake.config.quality_path).replace(REPORT, report(lake, list(lake.config.views)))
     return f"{lake.config.quality_path}/{REPORT}"
-
-
-def headline(views: Sequence[ViewReport]) -> str:
-    """How many views need somebody, and how the others are."""
-    if not views:
-        return "There are no views"
-    worst = sum(view.level == "bad" for view in views)
-    whole = "The view" if len(views) == 1 else f"All {len(views)} views"
-    if worst == len(views):
-        return f"{whole} need{'s' if len(views) == 1 else ''} somebody"
-    some = f"{worst} of {len(views)} views need{'s' if worst == 1 else ''} somebody"
-    others = Counter(view.status.state for view in views if view.level != "bad")
-    said = ", ".join(f"{n} {'is' if n == 1 else 'are'} {state}" for state, n in others.items())
-    if worst:
-        return f"{some}; {said}"
-    return f"{whole} {'is' if len(views) == 1 else 'are'} {next(iter(others))}" if len(others) == 1 else f"No view needs somebody; {said}"
 
 
 def _worst_first(finding: Finding) -> tuple[int, datetime]:

@@ -10,11 +10,13 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from lake import Lakehouse
-from lake.config.models import ViewConfig
+from lake.config.models import Config, ViewConfig
+from lake.config.reads import reads
 from lake.config.view_sources import query_text
-from lake.core.formatting import path_texts, size_text
+from lake.core.formatting import counted, path_texts, size_text
 from lake.core.pairs import differs_text
 from lake.core.results import Explanation, SourceStatus
+from lake.delta.pinned import Pinned
 from lake.errors import LakeError
 from lake.quality import plots
 from lake.quality.findings import Finding
@@ -22,13 +24,13 @@ from lake.quality.health import Health, HealthState, ago, health, of_scopes, sco
 from lake.quality.measurements import Row
 from lake.quality.view_status import ViewStatus, view_statuses
 from lake.realtime.states import states
+from lake.spark.failures import reported
 from lake.views.table import Publication, of_refreshes
 
 _COMMITS = 500
 _REFRESHES = 10
 _HOUR = 3600.0
 _SIDES = ("real time", "strong", "query", "view")
-_LEVELS: Mapping[str, HealthState] = {"not built": "warn", "behind": "warn", "up to date": "good"}
 T = TypeVar("T")
 
 
@@ -69,7 +71,7 @@ class About:
 @dataclass(frozen=True)
 class ViewReport:
     """The contents of the report on a view. `sources`: a row for each source; `path`: the newest lease of its real-time path; `hours`: the
-    retention limit; `wrong`: why some of it could not be read; `url`: of a page in the folder of results."""
+    retention limit; `wrong`: why some of it could not be read."""
 
     name: str
     status: ViewStatus
@@ -84,17 +86,24 @@ class ViewReport:
     path: Mapping[str, Any]
     hours: float
     wrong: str
-    url: Callable[[str], str]
 
     @property
     def level(self) -> HealthState:
-        """How bad the view's state is."""
-        return "bad" if self.wrong else _LEVELS.get(self.status.state, "bad")
+        """How bad the view's state is: nothing is good that was not found exact, has an open finding, or could not be read."""
+        if self.status.needs_somebody:
+            return "bad"
+        known = self.wrong or self.open or self.health.state == "bad" or self.status.state != "up to date"
+        return "warn" if known else "good"
 
     @property
     def opened(self) -> bool:
         """Whether its section is shown at once."""
         return self.level == "bad"
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, and what could not be read."""
+        return self.wrong if self.status.problem in self.wrong else " ".join(filter(None, (self.status.problem, self.wrong)))
 
     @property
     def exact(self) -> tuple[HealthState, str]:
@@ -105,6 +114,13 @@ class ViewReport:
     def open(self) -> Sequence[Finding]:
         """The open findings."""
         return self.health.open
+
+    @property
+    def findings(self) -> str:
+        """How many findings are open, and how many of them are snoozed; empty without any."""
+        snoozed = sum(finding.is_snoozed(datetime.now(UTC)) for finding in self.open)
+        told = [counted(len(self.open) - snoozed, "open finding")] if len(self.open) > snoozed else []
+        return ", ".join([*told, *([f"{snoozed} snoozed"] if snoozed else [])])
 
     @property
     def refreshes(self) -> Sequence[Publication]:
@@ -125,7 +141,7 @@ class ViewReport:
             return "good", f"up to date (published {when})"
         since = self.status.behind
         changes = "" if since is None else f", the oldest change {ago(datetime.fromtimestamp(datetime.now(UTC).timestamp() - since, UTC))}"
-        return "warn", f"{lag:,} versions to read{changes} (published {when})"
+        return "warn", f"{counted(lag, 'version')} to read{changes} (published {when})"
 
     @property
     def readable(self) -> tuple[HealthState, str]:
@@ -150,7 +166,7 @@ class ViewReport:
         drawn = [plots.versions(self.published, self.commits), plots.lag(self.published, self.commits), plots.refreshes(self.published)]
         if self.eventual:
             drawn += [plots.differences(self.rows), plots.latency(self.eventual, self.commits), plots.hit_rates(self.eventual)]
-        return [plot for plot in [*drawn, plots.checks(self.rows, self.url)] if plot.values]
+        return [plot for plot in [*drawn, plots.checks(self.rows)] if plot.values]
 
     @property
     def realtime(self) -> str:
@@ -174,22 +190,24 @@ class Collecting:
         """`rows`: the newest results of checks, oldest first."""
         self._lake, self._rows = lake, rows
         self._commits: dict[str, Sequence[tuple[int, float]]] = {}
-        self._reads = {view: _or_nothing(lake.reads, view) for view in lake.config.views}
+        self._reads = {view: _named_by(view, lake.config) for view in lake.config.views}
         self._health = {view: health(view, of_scopes(rows, scopes(lake, view))) for view in views}
         self._sources = lake.status(list(views))
-        self._paths: Mapping[str, Mapping[str, Any]] = {}
-        self._wrong = ""
-        try:
-            self._paths = states(lake, list(views))
-        except LakeError as error:
-            self._wrong = str(error)
+        self._paths: dict[str, Mapping[str, Any]] = {}
+        self._wrong: dict[str, str] = {}
+        for view in views:
+            try:
+                self._paths.update(states(lake, [view]))
+            except LakeError as error:
+                self._wrong[view] = str(error)
 
     def views(self) -> list[ViewReport]:
-        """The reports, those that need somebody first."""
-        return [self._view(status) for status in view_statuses(self._lake, self._sources, self._paths, self._health)]
+        """The reports, those that need somebody first, those without a problem last."""
+        found = [self._view(status) for status in view_statuses(self._lake, self._sources, self._paths, self._health)]
+        return sorted(found, key=lambda view: ("bad", "warn", "good").index(view.level))
 
     def _view(self, status: ViewStatus) -> ViewReport:
-        lake, name, wrong = self._lake, status.view, [self._wrong]
+        lake, name, wrong = self._lake, status.view, [self._wrong.get(status.view, "")]
 
         def readable(read: Callable[[], T], nothing: T) -> T:
             try:
@@ -209,8 +227,8 @@ class Collecting:
         about = readable(lambda: self._about(name), About(lake.config.view(name), "", (), (), ""))
         own, hours = of_scopes(self._rows, {name, *tables}), lake.config.limits(name).retention_hours
         said, path = " ".join(dict.fromkeys(filter(None, wrong))), self._paths.get(name, {})
-        stands, url = self._health[name], lake.config.page_url
-        return ViewReport(name, status, about, known, published, eventual, commits, own, stands, explanation, path, hours, said, url)
+        stands = self._health[name]
+        return ViewReport(name, status, about, known, published, eventual, commits, own, stands, explanation, path, hours, said)
 
     def _commits_of(self, table: str) -> Sequence[tuple[int, float]]:
         if table not in self._commits:
@@ -220,18 +238,20 @@ class Collecting:
     def _about(self, name: str) -> About:
         config = self._lake.config.view(name)
         text = f"-- {config.function}" if config.function is not None else query_text(config, self._lake.config).strip()
-        log = self._lake.table_log(name)
-        size = ""
-        if log is not None:
-            head = log.head()
-            rows = "" if head.count is None else f"{head.count:,} rows, "
-            size = f"{rows}{size_text(head.bytes)}"
+        with reported(f"Reading the table of view {name!r}", lambda: self._lake.shown_of(name)):
+            log = self._lake.table_log(name)
+            size = _size(log.head()) if log is not None else ""
         return About(config, text, self._reads[name], [view for view, reads in self._reads.items() if name in reads], size)
 
 
-def _or_nothing(read: Callable[[str], Sequence[str]], view: str) -> Sequence[str]:
+def _size(head: Pinned) -> str:
+    return ", ".join([*([counted(head.count, "row")] if head.count is not None else []), size_text(head.bytes)])
+
+
+def _named_by(view: str, config: Config) -> Sequence[str]:
+    """The tables and views that a view names."""
     try:
-        return read(view)
+        return reads(view, config).names
     except LakeError:  # its report says why
         return ()
 

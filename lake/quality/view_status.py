@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, get_args
 
 from lake.config.models import Config
-from lake.core.results import SourceStatus
+from lake.core.results import BELOW_UNBUILT, SourceStatus
 from lake.core.stamp import Stamp
 from lake.errors import DefinitionChangedError, LakeError
 from lake.quality.health import Health, ago
@@ -76,6 +77,16 @@ def view_statuses(
     return sorted(found, key=lambda status: STATES.index(status.state))
 
 
+def summary(found: Sequence[ViewStatus]) -> str:
+    """How views are, in a sentence."""
+    if not found:
+        return "There are no views. Define one under `views:` in lakejoin.yml."
+    count = Counter(one.state for one in found)
+    needed = sum(one.needs_somebody for one in found)
+    states = ", ".join(f"{number} {state}" for state, number in count.items())
+    return f"{needed} of {len(found)} views {'needs' if needed == 1 else 'need'} you: {states}." if needed else f"{states}."
+
+
 def _status(lake: Views, view: str, rows: Sequence[SourceStatus], path: Mapping[str, Any], health: Health | None) -> ViewStatus:
     stamp, shared = None, False
     with suppress(LakeError):  # its row says why
@@ -101,7 +112,7 @@ def _problem(lake: Views, view: str, rows: Sequence[SourceStatus], stamp: Stamp 
     """Why the next refresh will fail, as far as that can be seen without it."""
     broken = next((row for row in rows if row.way in ("not known", "another table")), None)
     if broken is not None:
-        return "failed", broken.advice, _advised(broken.advice) or f"lakejoin refresh {view}"
+        return "failed", broken.advice, _advised(broken.advice, view) or f"lakejoin refresh {view}"
     gone = next((row for row in rows if row.lag and row.expires_in is not None and row.expires_in <= 0), None)
     if gone is not None:
         return "expired", f"the changes of {gone.source} after version {gone.published} may be unreadable", f"lakejoin rebuild {view}"
@@ -111,14 +122,14 @@ def _problem(lake: Views, view: str, rows: Sequence[SourceStatus], stamp: Stamp 
         except DefinitionChangedError as error:
             return "refused", str(error), f"lakejoin rebuild {view}"
         except LakeError as error:
-            return "failed", str(error), _advised(str(error)) or f"lakejoin refresh {view}"
+            return "failed", str(error), _advised(str(error), view) or f"lakejoin refresh {view}"
     return None
 
 
-def _advised(text: str) -> str:
-    """The command that an error says to run; empty if it names none."""
+def _advised(text: str, view: str) -> str:
+    """The command that an error says to run; empty if it names none. An error of a table names no view of those that read it."""
     named = _COMMAND.search(text)
-    return named[1] if named else ""
+    return re.sub(r"\bVIEW\b", view, named[1]) if named else ""
 
 
 def _of_checks(view: str, path: Mapping[str, Any], health: Health | None) -> _Found | None:
@@ -138,6 +149,9 @@ def _of_checks(view: str, path: Mapping[str, Any], health: Health | None) -> _Fo
 def _of_lag(view: str, rows: Sequence[SourceStatus], stamp: Stamp | None) -> _Found:
     if stamp is None:
         return "not built", "", f"lakejoin refresh {view}"
+    unbuilt = next((row for row in rows if row.way == BELOW_UNBUILT), None)
+    if unbuilt is not None:
+        return "behind", unbuilt.way, f"lakejoin refresh {unbuilt.source}"
     if any(row.lag for row in rows):
         return "behind", "", f"lakejoin refresh {view}"
     return "up to date", "", ""

@@ -68,7 +68,8 @@ class Decision:
         edited = stamp is not None and bool(differing(stamp.fingerprint, definition.fingerprint))
         rebuild = self.rebuild or (edited and self.view.on_definition_change == "rebuild")
         if rebuild and current is not None:
-            return RefreshPlan(definition.view, "recompute", stamp.snapshot if stamp else None, until, "a rebuild was asked for")
+            why = "a rebuild was asked for" if self.rebuild else "the definition changed (on_definition_change: rebuild)"
+            return RefreshPlan(definition.view, "recompute", stamp.snapshot if stamp else None, until, why)
         read = stamp.snapshot.versions if stamp is not None else {}
         known = [(self.inputs.tables[s], self.inputs.pins[s], version) for s, version in read.items() if s in self.inputs.tables]
         for table, pinned, version in known:

@@ -198,7 +198,7 @@ class Refresh:
         current = current or self._decision.created()
         target = self._target(current)
         number, base = current.next_number, current.pinned.version.number
-        stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy")
+        stamp = replace(strong.stamp, number=number, run_id=uuid.uuid4().hex, base=base, mode="copy", started=self.started, reason="")
         rows = publish.publish_rows(target, stamp, strong.pinned.rows(), clustered_by(target.view, definition), replace=True)
         target.describe(target.log.head())
         return result_of(RefreshPlan(definition.view, "copy", None, stamp.snapshot, "the rows of the strong path"), rows)

@@ -177,7 +177,7 @@ def _checks_end_with_a_report_that_their_run_links_to(airflow: Api) -> None:
     assert airflow.ended("lakejoin_quality", run) == "failed"
     assert "broken, exactness could not run: View 'broken' has not been built yet" in airflow.log("lakejoin_quality", run, "check")
     links = airflow.call(f"/api/v2/dags/lakejoin_quality/dagRuns/{quote(run)}/taskInstances/check/links")["extra_links"]
-    assert re.search(r"<h1>\d of \d views needs? somebody", Path(links["Report"].removeprefix("file://")).read_text())
+    assert re.search(r"<h1>\d of \d views needs? you", Path(links["Report"].removeprefix("file://")).read_text())
 
 
 def _a_run_that_is_cleared_goes_to_the_same_snapshot(small: TestLake, airflow: Api) -> None:

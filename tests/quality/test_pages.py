@@ -80,13 +80,13 @@ def view_report(text: str) -> ViewReport:
     stamp = Stamp(text, 1, text, 0, Snapshot({text: Version(text, 1)}), text, {}, reason=text)
     published, commits = (Publication(1, 2.0, stamp, 1, 1),), {text: [(1, 1.0)]}
     stands = health(text, rows)
-    return ViewReport(text, state, about, (), published, (), commits, rows, stands, explanation, {}, 48.0, text, lambda name: name)
+    return ViewReport(text, state, about, (), published, (), commits, rows, stands, explanation, {}, 48.0, text)
 
 
 PAGES: Mapping[str, Page] = {
     "result": lambda text: result_page(text, "run", "now", result(text)),
     "index": lambda text: index_page({text: {**result(text)["statistics"], "time": text, "broken": 1}}),
-    "report": lambda text: report_page([view_report(text)], view_report(text).open, root=text, docs="index.html"),
+    "report": lambda text: report_page([view_report(text)], view_report(text).open, root=text, docs="index.html", pages=text),
 }
 
 
@@ -144,7 +144,7 @@ def test_a_script_of_ours_runs_by_its_hash_alone(chromium: Browser, tmp_path: Pa
 def test_plots_are_drawn_though_no_text_can_become_code(chromium: Browser, tmp_path: Path) -> None:
     """Vega's expressions are interpreted; the policy refuses even a script of ours that makes a function out of text."""
     drawn, refused = tmp_path / "report.html", tmp_path / "page.html"
-    drawn.write_text(report_page([view_report("v")], (), root="r", docs=""), encoding="utf-8")
+    drawn.write_text(report_page([view_report("plots")], (), root="r", docs="", pages=""), encoding="utf-8")
     script = "try { new Function('return 1')(); window.error = '' } catch (error) { window.error = error.name }"
     refused.write_text(render("data_docs_index.html.j2", ("pages.css",), (script,), entries=[]), encoding="utf-8")
     context = chromium.new_context(offline=True)

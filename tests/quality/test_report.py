@@ -73,7 +73,7 @@ def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> No
     assert not re.search(r"url\(\s*['\"]?https?:", text.split("<script>")[0])
     assert {"v", "unbuilt"} <= set(page.ids)
     shown = text.split("<script>")[0]
-    assert "1 of 2 views needs somebody; 1 is not built" in shown
+    assert "<h1>1 of 2 views needs you: 1 wrong, 1 not built.</h1>" in shown
     assert shown.index('id="v"') < shown.index('id="unbuilt"')  # the worst first
     assert re.search(r'<details class="view" id="v" data-state="wrong" open>', shown)
     assert re.search(r'<details class="view" id="unbuilt" data-state="not built">', shown)
@@ -86,8 +86,8 @@ def test_the_report_tells_of_each_view_and_fetches_nothing(lake: TestLake) -> No
     assert "<mark>a</mark>" in shown
     assert {"class": "wrong value", "rows": 1} in [{k: v for k, v in value.items() if k in ("class", "rows")} for value in page.values]
     docs = Path(lake.open.config.quality_path) / "docs"
-    led_to = {value["Data Docs"].removeprefix("file://") for value in page.values if "Data Docs" in value}
-    assert {Path(place) for place in led_to} == set(docs.glob("runs/*.html"))  # a page for each scope of the run
+    led_to = {docs.parent / value["Data Docs"] for value in page.values if "Data Docs" in value}
+    assert led_to == set(docs.glob("runs/*.html"))  # a page for each scope of the run
     for file in docs.rglob("*.html"):
         assert Fetched(file.read_text()).places == []
         assert "://" not in file.read_text()
@@ -141,12 +141,12 @@ def test_the_pages_in_a_browser_without_a_network(lake: TestLake, tmp_path: Path
     assert plots > 4
     assert page.locator(".values td a").count() > 0  # the numbers below a plot lead to the pages of the checks
     assert page.locator("time").first.inner_text() != page.locator("time").first.get_attribute("title")
-    page.locator("#search").fill("unbuilt")
+    page.locator("#report-search").fill("unbuilt")
     assert [page.locator("#v").is_visible(), page.locator("#unbuilt").is_visible()] == [False, True]
-    page.locator("#search").fill("")
-    page.locator("#state").select_option("wrong")
+    page.locator("#report-search").fill("")
+    page.locator("#report-state").select_option("wrong")
     assert [page.locator("#v").is_visible(), page.locator("#unbuilt").is_visible()] == [True, False]
-    page.locator("#state").select_option("")
+    page.locator("#report-state").select_option("")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     behind, text = page.evaluate(_LUMINANCE)
     assert (behind > 0.8 and text < 0.3) if scheme == "light" else (behind < 0.2 and text > 0.7)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from lake.core.results import SourceStatus
+from lake.core.results import BELOW_UNBUILT, SourceStatus
+from lake.delta.identity import _MEANT
 from lake.errors import DefinitionChangedError, TargetError
 from lake.quality.findings import Finding
 from lake.quality.health import Health
@@ -80,6 +81,13 @@ def test_the_command_is_the_one_that_the_error_says_to_run() -> None:
     advised = replace(ROW, way="not known", advice='Version 3 was written by someone else. Run "lakejoin --env dev rebuild v" to mend it.')
     assert status(Lake(), advised).command == "lakejoin --env dev rebuild v"
     assert status(Lake(), replace(advised, advice="The folder has no Delta table.")).command == "lakejoin refresh v"
+    assert status(Lake(), replace(advised, advice=f"a was replaced. {_MEANT}")).command == "lakejoin rebuild v"
+
+
+def test_a_built_view_on_one_that_is_not_built_is_behind() -> None:
+    below = SourceStatus("v", "a", None, None, None, None, BELOW_UNBUILT)
+    assert (status(Lake(), below).state, status(Lake(), below).command) == ("behind", "lakejoin refresh a")
+    assert status(Lake(stamp=None), below).state == "not built"
 
 
 def test_changes_that_can_no_longer_be_read_need_a_rebuild() -> None:
