@@ -91,6 +91,10 @@ SPARK = tuple(map(int, pyspark.__version__.split(".")[:2]))
 _OTHER_RELATION = re.compile(r"\b(FROM|JOIN)\s+(?!VALUES\b|range\()[\w`]", re.IGNORECASE)
 
 
+_COPIED_FOR = 600
+"""Seconds: the commit in a copy was made as long ago, at the most."""
+
+
 @cache
 def _copies() -> Path:
     folder = tempfile.mkdtemp(prefix="lakejoin-tables-")
@@ -136,7 +140,7 @@ class TestLake:
         if key in self._made or _OTHER_RELATION.search(rows) or os.environ.get("COPY") == "off":
             return None
         self._made.add(key)
-        return _copies() / hashlib.sha256(key.encode()).hexdigest()
+        return _copies() / f"{hashlib.sha256(key.encode()).hexdigest()}-{time.time() // _COPIED_FOR:.0f}"
 
     def view(self, name: str, query: str | None = None, **options: Any) -> None:
         """Define a view."""
