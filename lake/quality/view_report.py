@@ -193,13 +193,18 @@ class Collecting:
         self._reads = {view: _named_by(view, lake.config) for view in lake.config.views}
         self._health = {view: health(view, of_scopes(rows, scopes(lake, view))) for view in views}
         self._sources = lake.status(list(views))
-        self._paths: dict[str, Mapping[str, Any]] = {}
-        self._wrong: dict[str, str] = {}
-        for view in views:
-            try:
-                self._paths.update(states(lake, [view]))
-            except LakeError as error:
-                self._wrong[view] = str(error)
+        self._wrong: dict[str, list[str]] = {view: [] for view in views}
+        none: dict[str, dict[str, Any]] = {}
+        self._paths = {view: self._read(view, partial(states, lake, [view]), none).get(view, {}) for view in views}
+
+    def _read(self, view: str, read: Callable[[], T], nothing: T) -> T:
+        """What is read of a view; `nothing` where that fails, which its report says."""
+        try:
+            with reported(f"Reading view {view!r}", lambda: self._lake.shown_of(view)):
+                return read()
+        except LakeError as error:
+            self._wrong[view].append(str(error))
+            return nothing
 
     def views(self) -> list[ViewReport]:
         """The reports, those that need somebody first, those without a problem last."""
@@ -207,28 +212,31 @@ class Collecting:
         return sorted(found, key=lambda view: ("bad", "warn", "good").index(view.level))
 
     def _view(self, status: ViewStatus) -> ViewReport:
-        lake, name, wrong = self._lake, status.view, [self._wrong.get(status.view, "")]
-
-        def readable(read: Callable[[], T], nothing: T) -> T:
-            try:
-                return read()
-            except LakeError as error:
-                wrong.append(str(error))
-                return nothing
-
+        lake, name = self._lake, status.view
+        read, wrong = partial(self._read, name), self._wrong[name]
         sources = [row for row in self._sources if row.view == name]
         wrong += [row.advice for row in sources if row.way == "not known"]
-        known = [row for row in sources if row.way != "not known"]
-        tables: list[str] = readable(lambda: list(lake.bases_below(name)), [])
-        published: Sequence[Publication] = readable(lambda: of_refreshes(lake.history(name)), [])
-        eventual: Sequence[Publication] = readable(lambda: of_refreshes(lake.on("eventual").history(name)), [])
-        commits: dict[str, Sequence[tuple[int, float]]] = {t: readable(partial(self._commits_of, t), []) for t in tables}
-        explanation: Explanation | None = readable(lambda: lake.explain(name), None)
-        about = readable(lambda: self._about(name), About(lake.config.view(name), "", (), (), ""))
-        own, hours = of_scopes(self._rows, {name, *tables}), lake.config.limits(name).retention_hours
-        said, path = " ".join(dict.fromkeys(filter(None, wrong))), self._paths.get(name, {})
-        stands = self._health[name]
-        return ViewReport(name, status, about, known, published, eventual, commits, own, stands, explanation, path, hours, said)
+        tables: list[str] = read(lambda: list(lake.bases_below(name)), [])
+        about = read(lambda: self._about(name), About(lake.config.view(name), "", (), (), ""))
+        published: Sequence[Publication] = read(lambda: of_refreshes(lake.history(name)), [])
+        eventual: Sequence[Publication] = read(lambda: of_refreshes(lake.on("eventual").history(name)), [])
+        commits: dict[str, Sequence[tuple[int, float]]] = {t: read(partial(self._commits_of, t), []) for t in tables}
+        explanation: Explanation | None = read(lambda: lake.explain(name), None)
+        return ViewReport(
+            name,
+            status,
+            about,
+            [row for row in sources if row.way != "not known"],
+            published,
+            eventual,
+            commits,
+            of_scopes(self._rows, {name, *tables}),
+            self._health[name],
+            explanation,
+            self._paths[name],
+            lake.config.limits(name).retention_hours,
+            " ".join(dict.fromkeys(wrong)),
+        )
 
     def _commits_of(self, table: str) -> Sequence[tuple[int, float]]:
         if table not in self._commits:
@@ -238,10 +246,9 @@ class Collecting:
     def _about(self, name: str) -> About:
         config = self._lake.config.view(name)
         text = f"-- {config.function}" if config.function is not None else query_text(config, self._lake.config).strip()
-        with reported(f"Reading the table of view {name!r}", lambda: self._lake.shown_of(name)):
-            log = self._lake.table_log(name)
-            size = _size(log.head()) if log is not None else ""
-        return About(config, text, self._reads[name], [view for view, reads in self._reads.items() if name in reads], size)
+        log = self._lake.table_log(name)
+        size = _size(log.head()) if log is not None else ""
+        return About(config, text, self._reads[name], [view for view, names in self._reads.items() if name in names], size)
 
 
 def _size(head: Pinned) -> str:

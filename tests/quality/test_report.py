@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
+from py4j.protocol import Py4JError
 
+from lake import Lakehouse
 from lake.core.snapshots import Snapshot
 from lake.core.stamp import Stamp
 from lake.quality import check
@@ -106,6 +108,26 @@ def test_of_a_table_that_somebody_else_wrote_to_the_report_tells_what_it_can(lak
     assert "Source a" in shown
     assert 'class="plot"' in shown
     assert 'href="https://quality.example.com/docs/index.html"' in shown
+
+
+def test_what_can_not_be_read_of_one_view_is_said_beside_the_others(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table("a", "SELECT 1 AS id", key=["id"])
+    lake.view("v", "SELECT id FROM a")
+    lake.view("w", "SELECT id FROM a")
+    for view in ("v", "w"):
+        lake.refresh(view)
+    check(lake.open, "w")
+    own = Lakehouse.table_log
+
+    def damaged(opened: Lakehouse, view: str) -> Any:
+        if view == "v":
+            raise Py4JError("the log is damaged")
+        return own(opened, view)
+
+    monkeypatch.setattr(Lakehouse, "table_log", damaged)
+    shown = report(lake.open, ["v", "w"]).split("<script>")[0]
+    assert "the log is damaged" in shown
+    assert re.findall(r'<h3>(\w)</h3> <span class="badge (\w+)">', shown) == [("v", "warn"), ("w", "good")]
 
 
 _LUMINANCE = """() => {
