@@ -254,7 +254,7 @@ def print_history(found: Sequence[Publication], as_json: bool) -> None:
         [
             str(version.version),
             time_text(version.committed),
-            ": ".join(filter(None, (version.stamp.mode, version.stamp.reason))),
+            version.stamp.how,
             f"+{version.rows_inserted:,} -{version.rows_deleted:,}",
             str(version.stamp.snapshot),
             _dash(f"{version.seconds:.1f}" if version.seconds is not None else None),

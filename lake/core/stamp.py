@@ -45,6 +45,11 @@ class Stamp:
     reason: str = ""
 
     @property
+    def how(self) -> str:
+        """The mode, and why the query was recomputed if it was, in one text."""
+        return f"{self.mode}: {self.reason}" if self.reason else self.mode
+
+    @property
     def answers_for(self) -> Snapshot:
         """The versions of the base tables that the rows were built from."""
         return self.snapshot if self.base_snapshot is None else self.base_snapshot

@@ -48,7 +48,7 @@ class Plot:
         return self.says if len(self.values) <= most else f"{self.says} (shown: the last {most:,} of {len(self.values):,} values)"
 
     def columns(self, most: int) -> dict[str, list[Any]]:
-        """The newest values by column, which takes a third of the room."""
+        """The newest values by column: each name stands once."""
         shown = self.values[-most:]
         return {name: [value[name] for value in shown] for name in shown[0]} if shown else {}
 

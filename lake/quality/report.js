@@ -26,15 +26,15 @@
   }
 
   const views = all(".view"), search = document.getElementById("report-search"), state = document.getElementById("report-state");
-  const texts = new Map();
-  const text = (view) => { // what a reader sees, without plots and their data
-    if (!texts.has(view)) {
-      const copy = view.cloneNode(true);
-      for (const part of all("script, figure, button", copy)) part.remove();
-      texts.set(view, copy.textContent.toLowerCase());
-    }
-    return texts.get(view);
+  const once = (make) => { // of each view
+    const known = new Map();
+    return (view) => known.get(view) ?? known.set(view, make(view)).get(view);
   };
+  const text = once((view) => { // what a reader sees, without plots and their data
+    const copy = view.cloneNode(true);
+    for (const part of all("script, figure, button", copy)) part.remove();
+    return copy.textContent.toLowerCase();
+  });
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const view of views) {
@@ -77,7 +77,7 @@
     const address = (page) => page && pages + page;
     return columns[names[0]].map((_, i) => Object.fromEntries(names.map((n) => [n, n === link ? address(columns[n][i]) : columns[n][i]])));
   };
-  const tablesOf = (view) => [...new Set(all(".plot", view).flatMap((plot) => values(plot).map((value) => value[source]).filter(Boolean)))].sort();
+  const tablesOf = once((view) => [...new Set(all(".plot", view).flatMap((plot) => values(plot).map((value) => value[source]).filter(Boolean)))].sort());
   const draw = (plot) => {
     const shown = values(plot);
     plot.replaceChildren();

@@ -45,6 +45,7 @@ def report_page(views: Sequence[ViewReport], known: Sequence[Finding], root: str
     now = datetime.now(UTC)
     ordered = sorted(known, key=_worst_first)
     told = [finding for finding in ordered if not finding.is_snoozed(now)]
+    states = Counter(view.status.state for view in views)
     most = max(1, _VALUES // (5 * max(1, len(views))))
     return render(
         "report.html.j2",
@@ -55,7 +56,7 @@ def report_page(views: Sequence[ViewReport], known: Sequence[Finding], root: str
         findings=told,
         snoozed=[finding for finding in ordered if finding.is_snoozed(now)],
         named={view.name for view in views},
-        states=[(state, n) for state in STATES if (n := Counter(view.status.state for view in views)[state])],
+        states=[(state, states[state]) for state in STATES if state in states],
         made=now,
         root=root,
         docs=docs,

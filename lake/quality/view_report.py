@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -96,11 +96,6 @@ class ViewReport:
         return "warn" if known else "good"
 
     @property
-    def opened(self) -> bool:
-        """Whether its section is shown at once."""
-        return self.level == "bad"
-
-    @property
     def problem(self) -> str:
         """What is wrong with it, and what could not be read."""
         return self.wrong if self.status.problem in self.wrong else " ".join(filter(None, (self.status.problem, self.wrong)))
@@ -140,7 +135,7 @@ class ViewReport:
         if lag == 0:
             return "good", f"up to date (published {when})"
         since = self.status.behind
-        changes = "" if since is None else f", the oldest change {ago(datetime.fromtimestamp(datetime.now(UTC).timestamp() - since, UTC))}"
+        changes = "" if since is None else f", the oldest change {ago(datetime.now(UTC) - timedelta(seconds=since))}"
         return "warn", f"{counted(lag, 'version')} to read{changes} (published {when})"
 
     @property
@@ -252,7 +247,8 @@ class Collecting:
 
 
 def _size(head: Pinned) -> str:
-    return ", ".join([*([counted(head.count, "row")] if head.count is not None else []), size_text(head.bytes)])
+    size = size_text(head.bytes)
+    return size if head.count is None else f"{counted(head.count, 'row')}, {size}"
 
 
 def _named_by(view: str, config: Config) -> Sequence[str]:

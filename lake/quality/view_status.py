@@ -112,7 +112,7 @@ def _problem(lake: Views, view: str, rows: Sequence[SourceStatus], stamp: Stamp 
     """Why the next refresh will fail, as far as that can be seen without it."""
     broken = next((row for row in rows if row.way in ("not known", "another table")), None)
     if broken is not None:
-        return "failed", broken.advice, _advised(broken.advice, view) or f"lakejoin refresh {view}"
+        return "failed", broken.advice, _advised(broken.advice, view)
     gone = next((row for row in rows if row.lag and row.expires_in is not None and row.expires_in <= 0), None)
     if gone is not None:
         return "expired", f"the changes of {gone.source} after version {gone.published} may be unreadable", f"lakejoin rebuild {view}"
@@ -122,14 +122,14 @@ def _problem(lake: Views, view: str, rows: Sequence[SourceStatus], stamp: Stamp 
         except DefinitionChangedError as error:
             return "refused", str(error), f"lakejoin rebuild {view}"
         except LakeError as error:
-            return "failed", str(error), _advised(str(error), view) or f"lakejoin refresh {view}"
+            return "failed", str(error), _advised(str(error), view)
     return None
 
 
 def _advised(text: str, view: str) -> str:
-    """The command that an error says to run; empty if it names none. An error of a table names no view of those that read it."""
+    """The command that an error says to run, or else the refresh that raises it. An error of a table leaves the name of the view open."""
     named = _COMMAND.search(text)
-    return re.sub(r"\bVIEW\b", view, named[1]) if named else ""
+    return re.sub(r"\bVIEW\b", view, named[1]) if named else f"lakejoin refresh {view}"
 
 
 def _of_checks(view: str, path: Mapping[str, Any], health: Health | None) -> _Found | None:

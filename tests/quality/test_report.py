@@ -161,7 +161,8 @@ def test_the_pages_in_a_browser_without_a_network(lake: TestLake, tmp_path: Path
     plots = page.locator(".plot").count()
     page.wait_for_function("n => [...document.querySelectorAll('.plot')].filter(each => each.querySelector('svg')).length === n", arg=plots)
     assert plots > 4
-    assert page.locator(".values td a").count() > 0  # the numbers below a plot lead to the pages of the checks
+    led_to = {link.get_attribute("href") for link in page.locator(".values td a").all()}  # the numbers below a plot
+    assert led_to == {run.as_uri() for run in Path(lake.open.config.quality_path, "docs").glob("runs/*.html")}
     assert page.locator("time").first.inner_text() != page.locator("time").first.get_attribute("title")
     page.locator("#report-search").fill("unbuilt")
     assert [page.locator("#v").is_visible(), page.locator("#unbuilt").is_visible()] == [False, True]
