@@ -61,6 +61,7 @@ bench: $(VENV)/.development ## Refresh against recompute, side by side; writes b
 	$(BIN)/python -m benchmarks.tpch
 	$(BIN)/python -m benchmarks.parallel
 	$(BIN)/python -m benchmarks.warehouse
+	$(BIN)/python -m benchmarks.warehouse_alone
 	$(BIN)/python -m benchmarks.server
 
 bench-large: $(VENV)/.development ## The same changes of q20 at 0.5, 5 and 50 million bids: what grows with the tables, and what does not
