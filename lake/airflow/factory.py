@@ -15,11 +15,13 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Param
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Param, TaskGroup
 
-from lake.airflow.operators import BackfillOperator, CheckOperator, FailIfViewsFailed, LakejoinOperator, RefreshOperator
+from lake.airflow.operators import BackfillOperator, CheckOperator, LakejoinOperator, RefreshOperator, ViewOperator
 from lake.airflow.realtime import CheckHeartbeat, StartRealtime
 from lake.airflow.settings import Deployment
+from lake.airflow.view_outcome import REFRESH
 from lake.config.groups import Group, groups, refuse_no_cron
 from lake.config.models import AirflowConfig
 from lake.errors import ConfigError
@@ -52,9 +54,25 @@ def _refresh(deployment: Deployment, group: Group) -> DAG:
     tags = {tag for view in views for tag in view.tags}
     with _dag(deployment, f"refresh_{group.name}", schedule, "\n".join(["Refreshes these views:", "", *lines]), tags) as dag:
         owner = next((view.owner for view in views if view.owner), "lakejoin")
-        refresh = RefreshOperator(task_id="refresh", deployment=deployment, views=group.views, owner=owner)
-        refresh >> FailIfViewsFailed(task_id="outcome", retries=0, owner=owner)
+        refresh = RefreshOperator(task_id=REFRESH, deployment=deployment, views=group.views, owner=owner)
+        _views(deployment, group, refresh)
     return dag
+
+
+def _views(deployment: Deployment, group: Group, refresh: RefreshOperator) -> None:
+    """A task for each view of a group, below those of the views that it reads, and a last one."""
+    tasks = dict[str, ViewOperator]()
+    with TaskGroup("views", tooltip="How each view was refreshed"):
+        for view, read in group.reads.items():
+            config = deployment.config.views[view]
+            query = f"```sql\n{config.query}\n```" if config.query else None
+            doc = "\n\n".join(filter(None, [config.description, query])) or None
+            owner = config.owner or "lakejoin"
+            tasks[view] = ViewOperator(task_id=view, deployment=deployment, view=view, reads=read, owner=owner, doc_md=doc)
+    for view, task in tasks.items():
+        task.set_upstream([tasks[name] for name in group.reads[view]] or [refresh])
+    # a run fails if a last task fails: this one is never started, and fails for all before it
+    EmptyOperator(task_id="outcome").set_upstream([refresh, *tasks.values()])
 
 
 def _others(deployment: Deployment) -> Iterator[DAG]:

@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import AssetAlias, BaseOperator, BaseOperatorLink, Context
+from airflow.sdk import AssetAlias, BaseOperatorLink, Context, TriggerRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.timeout import timeout
+from airflow.triggers.base import StartTriggerArgs
 
 from lake.airflow.no_changes import nothing_to_do, session_settings
 from lake.airflow.private_settings import properties_file
 from lake.airflow.result_files import answer_of, is_pinned
 from lake.airflow.server import RequestEnded, ServerRequest
 from lake.airflow.settings import Deployment
-from lake.config.models import run_file
+from lake.airflow.view_outcome import REFRESH, ViewRefreshed, run_name, shown
 from lake.errors import LakeError
 from lake.spark.driver_options import CLASS_PATH, JAVA_OPTIONS, driver_options, is_local
 from lake.spark.preflight import AT_START, jars
@@ -122,8 +124,8 @@ class LakejoinOperator(SparkSubmitOperator):
         return self._of_server(context, answer)
 
     def _run_name(self, context: Context) -> str:
-        """The name of the run, which is that of its files."""
-        return run_file(f"{context['ti'].dag_id}.{self.task_id}.{context['run_id']}")
+        """The name of the run, which is that of its files; after a slash, that of a run that has the snapshot of another."""
+        return run_name(context["ti"].dag_id, self.task_id, context["run_id"])
 
     def _request(self, context: Context, run: str) -> ServerRequest:
         return ServerRequest.of(str(self.deployment.config.airflow.server), run, context["ti"].try_number)
@@ -219,7 +221,7 @@ class RefreshOperator(LakejoinOperator):
 
     A scheduled run (or one of `airflow backfill`) refreshes to the versions of the sources at the end of its data interval; any other run
     to the newest versions at its first try. Retries use the same versions. Airflow sends the events of a task only if the task succeeds.
-    So this task succeeds in the end even if views failed, and the task after it (`FailIfViewsFailed`) fails for them.
+    So this task succeeds in the end even if views failed, and the tasks of these views (`ViewOperator`) fail for them.
     """
 
     def __init__(self, *, deployment: Deployment, views: Sequence[str], **kwargs: Any) -> None:
@@ -275,13 +277,48 @@ class CheckOperator(LakejoinOperator):
         super().fail(context, failure, answer)
 
 
-class FailIfViewsFailed(BaseOperator):
-    """The last task of a refresh: it fails with Lakejoin's messages if views failed."""
+class ViewOperator(RefreshOperator):
+    """The task of one view, beside the task that refreshes its group: it ends as the view's refresh does, with the rows or the message.
+
+    A trigger waits for that (`ViewRefreshed`): no worker takes part. Cleared after the refresh of the group has ended, it refreshes the
+    view by itself, to the snapshot of the run. `reads`: the views of the group that it reads.
+    """
+
+    def __init__(self, *, deployment: Deployment, view: str, reads: Sequence[str], **kwargs: Any) -> None:
+        # to wait has no time limit: the refresh of the group may wait for its pool, and has one of its own
+        super().__init__(deployment=deployment, views=[view], execution_timeout=None, trigger_rule=TriggerRule.ALWAYS, **kwargs)
+        settings = deployment.config.airflow
+        self._waits: dict[str, Any] = {
+            "view": view,
+            "reads": list(reads),
+            "folder": deployment.config.runs_path,
+            "seconds": settings.server_poll_seconds,
+        }
+        self.start_from_trigger = True
+        where = ViewRefreshed(**self._waits).serialize()[0]
+        self.start_trigger_args = StartTriggerArgs(where, next_method="by_itself", trigger_kwargs=self._waits)
 
     def execute(self, context: Context) -> Any:
-        failed = _failed(context["ti"].xcom_pull(task_ids="refresh"))
-        if failed:
-            raise AirflowFailException("\n".join(outcome["error"] for outcome in failed))
+        """Wait in the triggerer, where Airflow has not begun there."""
+        self.defer(trigger=ViewRefreshed(**self._waits), method_name="by_itself")
+
+    def by_itself(self, context: Context, event: Any = None) -> Any:
+        """Refresh the view, and return what the trigger would have returned. Raises as the refresh of a group, and for a failed view."""
+        with timeout(self.deployment.config.airflow.timeout_minutes * 60):  # type: ignore[no-untyped-call]
+            return self._of_view(super().execute(context))
+
+    def ended_in_server(self, context: Context, event: Any = None) -> Any:
+        return self._of_view(super().ended_in_server(context, event))
+
+    def fail(self, context: Context, failure: AirflowException, answer: Any) -> None:
+        raise _with_message(failure, answer)
+
+    def _run_name(self, context: Context) -> str:
+        """A run of its own, to the snapshot of the group's refresh."""
+        return f"{run_name(context['ti'].dag_id, REFRESH, context['run_id'])}/{self.views[0]}"
+
+    def _of_view(self, answer: Any) -> dict[str, Any]:
+        return shown(views_of(answer)[self.views[0]])
 
 
 class BackfillOperator(LakejoinOperator):

@@ -7,17 +7,17 @@ from typing import Any
 
 from airflow.sdk import ObjectStoragePath
 
-from lake.config.models import without_spark
+from lake.config.models import pin_file, run_file, without_spark
 
 
 def answer_of(folder: str, run: str) -> dict[str, Any]:
-    """What the run with this file name has reported so far, `{"told": time, "answer": ...}`; empty if nothing."""
-    return _json(_path(folder) / f"{run}.json")
+    """What a run has reported so far, `{"told": time, "answer": ...}`; empty if nothing."""
+    return _json(_path(folder) / f"{run_file(run)}.json")
 
 
 def is_pinned(folder: str, run: str) -> bool:
-    """Whether an earlier try of the run with this file name has chosen the snapshot to which it goes."""
-    return bool((_path(folder) / f"{run}.pin.json").exists())
+    """Whether an earlier try of a run has chosen the snapshot to which it goes."""
+    return bool((_path(folder) / pin_file(run)).exists())
 
 
 def newest_lease(folder: str) -> dict[str, Any]:

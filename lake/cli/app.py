@@ -63,7 +63,13 @@ def _options(
     env: Annotated[
         str | None, typer.Option("--env", "-e", help="The environment of the configuration to use.", envvar="LAKEJOIN_ENV")
     ] = None,
-    run: Annotated[str | None, typer.Option("--run", help="The name of a scheduled run: the result is stored under this name.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            help="The name of a scheduled run: the result is stored under this name. NAME/PART has the snapshot of the run NAME.",
+        ),
+    ] = None,
     log_format: Annotated[str, typer.Option("--log-format", help="The format of logs on standard error: none, text or json.")] = "none",
     debug: Annotated[bool, typer.Option("--debug", help="Also print the stack trace of an error.")] = False,
     server: Annotated[

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lake.config.models import run_file
+from lake.config.models import pin_file, run_file
 from lake.core.results import RunResult, ViewOutcome
 from lake.core.stamp import Stamp
 from lake.delta.sidecar import Folder
@@ -41,10 +41,13 @@ _WRITTEN_WITHIN = 60
 
 
 class Run:
-    """The files of one run: `<name>.pin.json`, the snapshot that is written once, and `<name>.json`, the results so far."""
+    """The files of one run: `<name>.pin.json`, the snapshot that is written once, and `<name>.json`, the results so far.
+
+    A run `<name>/<part>` goes to the snapshot of the run `<name>`, and has results of its own.
+    """
 
     def __init__(self, lake: Lakehouse, name: str) -> None:
-        self.name = run_file(name)
+        self.name, self._pin = run_file(name), pin_file(name)
         self._folder = Folder(lake.spark, lake.config.runs_path)
 
     def pinned(self, choose: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
@@ -57,7 +60,7 @@ class Run:
 
         Raises ConcurrencyError if another attempt may be writing the file, and SourceError if it can't be read.
         """
-        name = f"{self.name}.pin.json"
+        name = self._pin
         text = self._read(name)
         if text is None:
             if self._folder.create(name, json.dumps(choose())):

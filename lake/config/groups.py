@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -15,12 +15,14 @@ from lake.errors import ConfigError
 
 @dataclass(frozen=True)
 class Group:
-    """Views that are refreshed together. `schedule`: a cron expression; `sources`: tables and views whose changes start it."""
+    """Views that are refreshed together. `schedule`: a cron expression; `sources`: tables and views whose changes start it; `reads`: the
+    views of the group that each of them reads, as far as that is known, without circles."""
 
     name: str
     views: tuple[str, ...]
     schedule: str | None
     sources: tuple[str, ...]
+    reads: Mapping[str, tuple[str, ...]]
 
 
 def groups(config: Config) -> tuple[list[Group], dict[str, ConfigError]]:
@@ -50,7 +52,21 @@ def _group(config: Config, name: str, views: tuple[str, ...], read: Callable[[st
                 f"Group {name!r}: the table {table!r} is named in a catalog, and its versions can't be seen without Spark. Set its "
                 "`asset`, which an upstream DAG of Airflow updates, or use `schedule` instead of `refresh: changes`."
             )
-    return Group(name, views, config.views[views[0]].schedule, tuple(sources))
+    return Group(name, views, config.views[views[0]].schedule, tuple(sources), _within(views, read))
+
+
+def _within(views: Collection[str], read: Callable[[str], Reads]) -> dict[str, tuple[str, ...]]:
+    """Which views of a group each of them reads. Of a circle, which Spark refuses, the last step is left out."""
+    above = {view: {view} for view in views}
+    found = dict[str, tuple[str, ...]]()
+    for view in views:
+        names = [name for name in read(view).names if name in above and view not in above[name]] if read(view).sure else []
+        found[view] = tuple(names)
+        gained = above[view].union(*(above[name] for name in names))
+        for other in views:
+            if view in above[other]:
+                above[other] = above[other] | gained
+    return found
 
 
 def refuse_no_cron(expression: str | None, where: str) -> None:

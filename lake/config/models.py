@@ -570,6 +570,11 @@ def run_file(run: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", run)
 
 
+def pin_file(run: str) -> str:
+    """The file name of a run's snapshot. A run `NAME/PART` has the snapshot of the run NAME, and a result of its own."""
+    return f"{run_file(run.partition('/')[0])}.pin.json"
+
+
 def without_spark(uri: str) -> str:
     """A URI for readers other than Spark: s3a: and s3n: are schemes of Hadoop only."""
     return re.sub(r"^s3[an]:", "s3:", uri)

@@ -53,8 +53,8 @@ def test_each_kind_of_dag_exists_and_nothing_heavy_is_loaded(written: Written) -
     found = parsed(written({"q20": {"query": JOIN, "realtime": True}, "w": {"query": "SELECT id FROM q20", "group": "more"}}))
     assert found == {
         "tasks": {
-            "lakejoin_refresh_q20": ["refresh", "outcome"],
-            "lakejoin_refresh_more": ["refresh", "outcome"],
+            "lakejoin_refresh_q20": ["refresh", "views.q20", "outcome"],
+            "lakejoin_refresh_more": ["refresh", "views.w", "outcome"],
             "lakejoin_backfill": ["plan", "backfill"],
             "lakejoin_quality": ["check"],
             "lakejoin_maintenance": ["maintain"],
@@ -72,7 +72,8 @@ def test_two_hundred_views_are_two_hundred_and_three_dags_or_as_few_as_there_are
     grouped = {name: {**view, "group": f"g{n % 4}"} for n, (name, view) in enumerate(views.items())}
     dags = airflow_dags(written(grouped))
     assert len(dags) == 7
-    assert [task.task_id for task in dags["lakejoin_refresh_g0"].tasks] == ["refresh", "outcome"]  # one Spark application for fifty views
+    tasks = {task.task_id for task in dags["lakejoin_refresh_g0"].tasks}
+    assert tasks == {"refresh", "outcome", *(f"views.v{n}" for n in range(0, 200, 4))}  # one Spark application for fifty views
 
 
 def test_an_invalid_view_is_an_import_error_of_its_own_and_the_others_stay(written: Written) -> None:

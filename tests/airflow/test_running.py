@@ -151,6 +151,12 @@ def test_airflow_runs_it_all(small: TestLake, airflow: Api) -> None:
         {"view": "v", "since": {}, "snapshot": {"l": 0, "r": 0}, "rows_inserted": 4, "rows_deleted": 0, "mode": "build"}
     ]
     assert not airflow.call("/api/v2/importErrors")["import_errors"]
+    built = airflow.told_by("lakejoin/v")[0]
+    until(lambda: airflow.state("lakejoin_refresh_g", built) == "success")
+    told = airflow.answer("lakejoin_refresh_g", built, "views.v")
+    assert (told["mode"], told["rows_inserted"], told["moved"]) == ("build", 4, True)
+    assert 0 < told["seconds"] < 600
+    assert "View 'v':" in airflow.log("lakejoin_refresh_g", built, "views.v")
 
     # a commit to a source: the refresh is killed in the middle, tried again, and tells what changed
     small.sql("UPDATE {l} SET k = 2 WHERE id = 2")
@@ -189,15 +195,28 @@ def _a_run_that_is_cleared_goes_to_the_same_snapshot(small: TestLake, airflow: A
     assert answer["pinned"] == {"l": 0, "r": 0}
     assert len(airflow.events("lakejoin/v")) == 2  # it published nothing, and told nobody
     assert answer["views"]["v"]["result"]["reason"] == "the view is already at a newer snapshot of l"
+    assert airflow.answer("lakejoin_refresh_g", first, "views.v")["reason"] == "the view is already at a newer snapshot of l"
 
 
 def _a_failure_reads_as_lakejoin_says_it(airflow: Api) -> None:
     run = airflow.start("lakejoin_refresh_broken")
     assert airflow.ended("lakejoin_refresh_broken", run) == "failed"
     assert airflow.tries("lakejoin_refresh_broken", run, "refresh") == 1  # somebody has to mend it: it was not tried again
-    log = airflow.log("lakejoin_refresh_broken", run, "outcome")
-    assert "AirflowFailException" in log
+    log = airflow.log("lakejoin_refresh_broken", run, "views.broken")
     assert "The query of view 'broken' can't be used: [UNRESOLVED_COLUMN" in log
+
+
+def _a_view_is_tried_again_alone(airflow: Api) -> None:
+    dag = "lakejoin_refresh_g"
+    run = airflow.runs(dag)[-1]
+    assert airflow.ended(dag, run) == "success"
+    refreshed, tries = airflow.tries(dag, run, "refresh"), airflow.tries(dag, run, "views.w")
+    cleared = {"dry_run": False, "dag_run_id": run, "task_ids": ["views.w"], "only_failed": False}
+    airflow.call(f"/api/v2/dags/{dag}/clearTaskInstances", cleared)
+    until(lambda: airflow.tries(dag, run, "views.w") > tries)
+    assert airflow.ended(dag, run) == "success"
+    assert airflow.tries(dag, run, "refresh") == refreshed
+    assert airflow.answer(dag, run, "views.w")["mode"] == "none"  # it was at the run's snapshot already
 
 
 def _a_backfill_by_the_form(small: TestLake, airflow: Api) -> None:
@@ -243,6 +262,8 @@ def _the_same_in_a_server(small: TestLake, airflow: Api) -> None:
         assert not processes("job.py", "refresh", str(small.folder))
         small.assert_exact("v")
         _a_failure_reads_as_lakejoin_says_it(airflow)
+        _a_view_is_tried_again_alone(airflow)
+        assert [request["view"] for request in client.get("/v1/requests") if request["view"] == "w" and request["exit_code"] == 0]
 
         # a task that waits in the triggerer is marked as failed: its request is cancelled
         dag = "lakejoin_refresh_endless"

@@ -130,6 +130,17 @@ def test_a_later_try_goes_to_the_snapshot_of_the_first(group: TestLake) -> None:
     group.assert_exact("both")
 
 
+def test_a_part_of_a_run_has_its_snapshot_and_a_result_of_its_own(group: TestLake) -> None:
+    whole = refreshed(group, "night/2026", "both", "top")  # the first part to come pins for all
+    run = Run(group.open, "night")
+    run.store(whole.to_json())
+    group.sql("INSERT INTO {a} VALUES (4, 5)")
+    part = refreshed(group, "night/bv", "both", "bv")
+    assert part.pinned == whole.pinned == {"a": 0, "b": 0}
+    assert [by_view(part)["bv"].until, by_view(part)["both"].until] == [{"b": 0}, {"a": 0, "b": 0}]
+    assert (answer(group, "night")["views"].keys(), answer(group, "night_bv")["views"].keys()) == ({"both", "top"}, {"both", "bv"})
+
+
 @pytest.mark.parametrize("text", ["", '{"until": {"a"'])
 def test_a_pin_that_was_half_written_is_written_again(group: TestLake, text: str) -> None:
     file = Path(group.open.config.runs_path, "killed.pin.json")
