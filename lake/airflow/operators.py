@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import AssetAlias, BaseOperatorLink, Context, TriggerRule
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 from airflow.sdk.execution_time.timeout import timeout
 from airflow.triggers.base import StartTriggerArgs
 
@@ -25,7 +25,7 @@ from lake.airflow.private_settings import properties_file
 from lake.airflow.result_files import answer_of, is_pinned
 from lake.airflow.server import RequestEnded, ServerRequest
 from lake.airflow.settings import Deployment
-from lake.airflow.view_outcome import REFRESH, ViewRefreshed, run_name, shown
+from lake.airflow.view_outcome import BEGAN, REFRESH, ViewRefreshed, run_name, shown
 from lake.errors import LakeError
 from lake.spark.driver_options import CLASS_PATH, JAVA_OPTIONS, driver_options, is_local
 from lake.spark.preflight import AT_START, jars
@@ -124,7 +124,7 @@ class LakejoinOperator(SparkSubmitOperator):
         return self._of_server(context, answer)
 
     def _run_name(self, context: Context) -> str:
-        """The name of the run, which is that of its files; after a slash, that of a run that has the snapshot of another."""
+        """The name of the run, which is that of its files."""
         return run_name(context["ti"].dag_id, self.task_id, context["run_id"])
 
     def _request(self, context: Context, run: str) -> ServerRequest:
@@ -221,12 +221,21 @@ class RefreshOperator(LakejoinOperator):
 
     A scheduled run (or one of `airflow backfill`) refreshes to the versions of the sources at the end of its data interval; any other run
     to the newest versions at its first try. Retries use the same versions. Airflow sends the events of a task only if the task succeeds.
-    So this task succeeds in the end even if views failed, and the tasks of these views (`ViewOperator`) fail for them.
+    So this task succeeds in the end even if views failed, and the tasks of these views (`ViewOperator`) fail for them. It fails itself if
+    a view failed that an earlier try had refreshed: the task of that view may have ended.
     """
 
     def __init__(self, *, deployment: Deployment, views: Sequence[str], **kwargs: Any) -> None:
         self.views = list(views)
+        self._refreshed_before: set[str] = set()
         super().__init__(deployment=deployment, outlets=[AssetAlias(deployment.alias(view)) for view in views], **kwargs)
+
+    def execute(self, context: Context) -> Any:
+        if context["ti"].try_number > 1 and self.deployment.config.airflow.server is None:
+            earlier = answer_of(self.deployment.config.runs_path, self._run_name(context)).get("answer")
+            self._refreshed_before = {view for view, outcome in views_of(earlier).items() if outcome["state"] == "done"}
+        context["ti"].xcom_push(key=BEGAN, value=datetime.now(UTC).isoformat())
+        return super().execute(context)
 
     def arguments(self, context: Context) -> list[str]:
         end = _until(context)
@@ -252,8 +261,11 @@ class RefreshOperator(LakejoinOperator):
 
     def fail(self, context: Context, failure: AirflowException, answer: Any) -> None:
         error, task = _with_message(failure, answer), context["ti"]
-        if not _failed(answer) or (not isinstance(error, AirflowFailException) and task.try_number <= task.max_tries):
+        failed = {outcome["view"] for outcome in _failed(answer)}
+        if not failed or (not isinstance(error, AirflowFailException) and task.try_number <= task.max_tries):
             raise error
+        if failed & self._refreshed_before:
+            raise AirflowFailException(str(error))
         self.log.error("%s", error)
 
 
@@ -285,37 +297,50 @@ class ViewOperator(RefreshOperator):
     """
 
     def __init__(self, *, deployment: Deployment, view: str, reads: Sequence[str], **kwargs: Any) -> None:
-        # to wait has no time limit: the refresh of the group may wait for its pool, and has one of its own
-        super().__init__(deployment=deployment, views=[view], execution_timeout=None, trigger_rule=TriggerRule.ALWAYS, **kwargs)
+        # to wait has no time limit: the refresh of the group may wait for its pool, and has one of its own, as it has retries
+        fixed = {"retries": 0, "execution_timeout": None, "trigger_rule": TriggerRule.ALWAYS}
+        super().__init__(deployment=deployment, views=[view], **fixed, **kwargs)
         settings = deployment.config.airflow
-        self._waits: dict[str, Any] = {
-            "view": view,
-            "reads": list(reads),
-            "folder": deployment.config.runs_path,
-            "seconds": settings.server_poll_seconds,
-        }
+        folder = deployment.config.runs_path if settings.server is None else ""
+        waits = {"view": view, "reads": list(reads), "folder": folder, "seconds": settings.server_poll_seconds}
         self.start_from_trigger = True
-        where = ViewRefreshed(**self._waits).serialize()[0]
-        self.start_trigger_args = StartTriggerArgs(where, next_method="by_itself", trigger_kwargs=self._waits)
+        where = f"{ViewRefreshed.__module__}.{ViewRefreshed.__qualname__}"
+        self.start_trigger_args = StartTriggerArgs(where, next_method="by_itself", trigger_kwargs=waits)
 
     def execute(self, context: Context) -> Any:
-        """Wait in the triggerer, where Airflow has not begun there."""
-        self.defer(trigger=ViewRefreshed(**self._waits), method_name="by_itself")
+        """Tell how the view was refreshed, where no triggerer does so: `airflow dags test` runs one task after the other."""
+        outcome = views_of(context["ti"].xcom_pull(task_ids=REFRESH)).get(self.views[0])
+        if outcome is None:
+            raise AirflowSkipException(f"The task {REFRESH} has not ended yet. Without a triggerer, this task can't wait for it.")
+        if outcome["state"] != "done":
+            raise AirflowFailException(outcome["error"])
+        return shown(outcome)
 
     def by_itself(self, context: Context, event: Any = None) -> Any:
         """Refresh the view, and return what the trigger would have returned. Raises as the refresh of a group, and for a failed view."""
-        with timeout(self.deployment.config.airflow.timeout_minutes * 60):  # type: ignore[no-untyped-call]
-            return self._of_view(super().execute(context))
+        try:
+            with timeout(self.deployment.config.airflow.timeout_minutes * 60):  # type: ignore[no-untyped-call]
+                return self._of_view(LakejoinOperator.execute(self, context))
+        except AirflowTaskTimeout:
+            self.on_kill()
+            raise
 
     def ended_in_server(self, context: Context, event: Any = None) -> Any:
         return self._of_view(super().ended_in_server(context, event))
+
+    def send_events(self, context: Context, answer: Any) -> None:
+        """Send the asset event, unless nothing was published and the refresh of the group has sent it."""
+        whole = views_of(context["ti"].xcom_pull(task_ids=REFRESH)).get(self.views[0], {})
+        result = views_of(answer).get(self.views[0], {}).get("result") or {}
+        if not (result.get("mode") == "none" and whole.get("moved")):
+            super().send_events(context, answer)
 
     def fail(self, context: Context, failure: AirflowException, answer: Any) -> None:
         raise _with_message(failure, answer)
 
     def _run_name(self, context: Context) -> str:
-        """A run of its own, to the snapshot of the group's refresh."""
-        return f"{run_name(context['ti'].dag_id, REFRESH, context['run_id'])}/{self.views[0]}"
+        """A part of the run of the group's refresh."""
+        return f"{run_name(context['ti'].dag_id, REFRESH, context['run_id'])}::{self.views[0]}"
 
     def _of_view(self, answer: Any) -> dict[str, Any]:
         return shown(views_of(answer)[self.views[0]])

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import ObjectStoragePath
 
-from lake.config.models import pin_file, run_file, without_spark
+from lake.config.models import run_file, whole_run, without_spark
 
 
 def answer_of(folder: str, run: str) -> dict[str, Any]:
@@ -16,8 +16,8 @@ def answer_of(folder: str, run: str) -> dict[str, Any]:
 
 
 def is_pinned(folder: str, run: str) -> bool:
-    """Whether an earlier try of a run has chosen the snapshot to which it goes."""
-    return bool((_path(folder) / pin_file(run)).exists())
+    """Whether an earlier try of a run, or of the run that it is a part of, has chosen the snapshot to which it goes."""
+    return any((_path(folder) / f"{run_file(name)}.pin.json").exists() for name in (run, whole_run(run)))
 
 
 def newest_lease(folder: str) -> dict[str, Any]:

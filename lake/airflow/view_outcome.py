@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
@@ -15,9 +17,14 @@ from asgiref.sync import sync_to_async
 from lake.airflow.result_files import answer_of
 from lake.config.models import run_file
 
-REFRESH = "refresh"
-"""The task that refreshes all views of a group."""
+T = TypeVar("T")
+REFRESH, BEGAN = "refresh", "began"
+"""The task that refreshes all views of a group, and the XCom in which each of its tries says when it began."""
 _ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+_CLOCKS_DIFFER = timedelta(minutes=1)
+"""How far the clocks of the scheduler and of a worker may be apart."""
+_SILENT_FOR = 600.0
+"""Seconds for which Airflow may not answer."""
 _MOST_RUNS = 100
 _looks: dict[tuple[str, str], tuple[float, asyncio.Task[Any]]] = {}
 """What was last asked about a run, and when."""
@@ -25,7 +32,7 @@ _looks: dict[tuple[str, str], tuple[float, asyncio.Task[Any]]] = {}
 
 def run_name(dag: str, task: str, run: str) -> str:
     """The name of a task's run, which is that of its files."""
-    return run_file(f"{dag}.{task}.{run}")
+    return run_file(f"{dag}.{task}.{run}".replace("::", "__"))
 
 
 def task_of(view: str) -> str:
@@ -40,58 +47,95 @@ def shown(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return {"view": outcome["view"], "moved": outcome["moved"], **{name: result.get(name) for name in names}}
 
 
+@dataclass(frozen=True)
+class Look:
+    """How far the task `refresh` is: its state, when its present try began, what its application has reported so far (None: nothing of this
+    try), and what it has returned."""
+
+    state: str | None = None
+    began: datetime | None = None
+    report: Any = field(default=None)
+    answer: Any = field(default=None)
+
+    @property
+    def ended(self) -> bool:
+        return self.state in _ENDED
+
+
 class ViewRefreshed(BaseTrigger):
     """Ends the task of a view when the task `refresh` of its run has refreshed the view, or failed to: with the rows, or with the message.
 
     A view that is refreshed is told of at once, one that failed when `refresh` has ended, since a retry may still refresh it. If the task
     was cleared after `refresh` had ended, the trigger fires, and the task refreshes the view by itself, once the tasks of the views that it
-    reads (`reads`) have ended. `folder`: where runs leave their answers; `seconds`: between two looks.
+    reads (`reads`) have ended. `folder`: where runs leave their answers, empty if Airflow can't read it; `seconds`: between two looks.
     """
 
     def __init__(self, view: str, reads: Sequence[str], folder: str, seconds: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.view, self.reads, self.folder, self.seconds = view, list(reads), folder, seconds
-        self._warned = ""
+        self._answered, self._warned = time.monotonic(), ""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         said = {"view": self.view, "reads": self.reads, "folder": self.folder, "seconds": self.seconds}
         return f"{type(self).__module__}.{type(self).__qualname__}", said
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        state, report = await self._look()
-        if state in _ENDED and self._ti.try_number > 1:
-            yield await self._by_itself()
-            return
-        old = report.get("told") if self._ti.try_number > 1 else None  # of the tries before it was cleared
-        while state not in _ENDED:
-            outcome = _outcome(report.get("answer"), self.view)
-            if outcome is not None and outcome["state"] == "done" and report.get("told") != old:
+        look = await self._look()
+        late, begun = look.ended, self._run_began()
+        while not look.ended:
+            outcome = _outcome(look.report, self.view)
+            if outcome is not None and outcome["state"] == "done" and _since(look.began, begun):
                 yield self._succeeded(outcome)
                 return
             await asyncio.sleep(self.seconds)
-            state, report = await self._look()
-        answer = await XCom.aget_one(key="return_value", dag_id=self._ti.dag_id, task_id=REFRESH, run_id=self._ti.run_id)
-        said = report.get("answer") if report.get("told") != old else None
-        yield self._at_the_end(state, answer, said)
+            look = await self._look()
+        cleared, ours = self._ti.try_number > 1, _since(look.began, begun)
+        outcome = _outcome(look.answer, self.view) if ours else None
+        if outcome is not None and outcome["state"] == "done":
+            yield self._succeeded(outcome)
+        elif cleared and late and (outcome is not None or not ours):
+            yield await self._by_itself()
+        elif outcome is not None:
+            yield self._failed(outcome["error"])
+        else:
+            said = look.report if ours and isinstance(look.report, dict) else {}
+            why = said.get("error", "its log says why")
+            yield self._failed(f"The task {REFRESH} ended ({look.state}) before view {self.view!r} was refreshed: {why}")
 
     @property
     def _ti(self) -> Any:
         return self.task_instance
 
-    async def _look(self) -> tuple[str | None, dict[str, Any]]:
-        """The state of the task `refresh`, and what it has reported so far."""
-        found: tuple[str | None, dict[str, Any]] = await _together((self._ti.dag_id, self._ti.run_id), self.seconds, self._ask)
+    def _run_began(self) -> datetime | None:
+        """When the run began, or began again because a task of it was cleared after its end."""
+        found: datetime | None = (
+            self._ti.get_template_context()["dag_run"].start_date if hasattr(self._ti, "get_template_context") else None
+        )
         return found
 
-    async def _ask(self) -> tuple[str | None, dict[str, Any]]:
+    async def _look(self) -> Look:
+        return await self._patiently(lambda: _together((self._ti.dag_id, self._ti.run_id), self.seconds, self._ask), Look())
+
+    async def _ask(self) -> Look:
         state = (await self._states([REFRESH])).get(REFRESH)
+        text = await self._xcom(BEGAN)
+        began = datetime.fromisoformat(text) if text else None
+        answer = await self._xcom("return_value") if state in _ENDED else None
+        return Look(state, began, await self._report(began), answer)
+
+    async def _report(self, began: datetime | None) -> Any:
+        """What the application has reported in the try that began then."""
+        if not self.folder or began is None:
+            return None
         try:
-            report = await asyncio.to_thread(answer_of, self.folder, run_name(self._ti.dag_id, REFRESH, self._ti.run_id))
+            found = await asyncio.to_thread(answer_of, self.folder, run_name(self._ti.dag_id, REFRESH, self._ti.run_id))
         except Exception as error:  # whatever the storage raises: the answer of the task tells it in the end
-            if str(error) != self._warned:
-                self.log.warning("%s can't be read: %s", self.folder, error)
-            self._warned, report = str(error), {}
-        return state, report
+            self._warn(f"{self.folder} can't be read: {error}")
+            return None
+        return found["answer"] if found and datetime.fromisoformat(found["told"]) >= began else None
+
+    async def _xcom(self, key: str) -> Any:
+        return await XCom.aget_one(key=key, dag_id=self._ti.dag_id, task_id=REFRESH, run_id=self._ti.run_id)
 
     async def _states(self, tasks: Sequence[str]) -> dict[str, str | None]:
         ti = self._ti
@@ -99,27 +143,37 @@ class ViewRefreshed(BaseTrigger):
         found = await ask(dag_id=ti.dag_id, task_ids=list(tasks), run_ids=[ti.run_id])
         return dict(found.get(ti.run_id, {}))
 
+    async def _patiently(self, ask: Callable[[], Awaitable[T]], nothing: T) -> T:
+        """The answer to a question; nothing while Airflow does not answer. Raises its error when that has lasted."""
+        try:
+            found = await ask()
+        except Exception as error:
+            if time.monotonic() - self._answered > _SILENT_FOR:
+                raise
+            self._warn(f"Airflow does not say how the task {REFRESH} gets on: {error}")
+            return nothing
+        self._answered = time.monotonic()
+        return found
+
+    def _warn(self, message: str) -> None:
+        if message != self._warned:
+            self.log.warning("%s", message)
+        self._warned = message
+
     async def _by_itself(self) -> TriggerEvent:
         """Fire when the views that this one reads are refreshed; fail if one of them is not."""
         tasks = {task_of(view): view for view in self.reads}
         while tasks:
-            states = await self._states(list(tasks))
+            unknown = dict[str, str | None]()
+            states = await self._patiently(lambda: self._states(list(tasks)), unknown)
             failed = [tasks[task] for task, state in states.items() if state in _ENDED - {"success"}]
             if failed:
                 return self._failed(f"View {self.view!r} was left as it is: it reads view {failed[0]!r}, which failed.")
-            if all(state == "success" for state in states.values()):
+            if states and all(state == "success" for state in states.values()):
                 break
             await asyncio.sleep(self.seconds)
         self.log.info("The task %s has ended: this task refreshes view %r by itself, to the snapshot of its run.", REFRESH, self.view)
         return TriggerEvent({"view": self.view})  # type: ignore[no-untyped-call]
-
-    def _at_the_end(self, state: str | None, answer: Any, said: Any) -> TriggerEvent:
-        """The end of this task, by the answer that the task `refresh` returned; `said`: what its application has left."""
-        outcome = _outcome(answer, self.view) or _outcome(said, self.view)
-        if outcome is None:
-            why = said["error"] if isinstance(said, dict) and "error" in said else "its log says why"
-            return self._failed(f"The task {REFRESH} ended ({state}) before view {self.view!r} was refreshed: {why}")
-        return self._succeeded(outcome) if outcome["state"] == "done" else self._failed(outcome["error"])
 
     def _succeeded(self, outcome: Mapping[str, Any]) -> TriggerEvent:
         said = shown(outcome)
@@ -137,13 +191,19 @@ def _outcome(answer: Any, view: str) -> dict[str, Any] | None:
     return dict(found) if found else None
 
 
-async def _together(key: tuple[str, str], seconds: float, ask: Callable[[], Awaitable[Any]]) -> Any:
-    """What was asked about a run, at most once in so many seconds: a group may have hundreds of views."""
+def _since(began: datetime | None, run: datetime | None) -> bool:
+    """Whether a try began in this run, and not before the run was cleared, or in another run of the same name."""
+    return began is not None and (run is None or began >= run - _CLOCKS_DIFFER)
+
+
+async def _together(key: tuple[str, str], seconds: float, ask: Callable[[], Awaitable[Look]]) -> Look:
+    """What was asked about a run, at most twice in so many seconds: a group may have hundreds of views."""
     at, asked = _looks.get(key, (0.0, None))
-    if asked is None or time.monotonic() - at > seconds / 2:
+    if asked is None or (asked.done() and time.monotonic() - at > seconds / 2):
         asked = asyncio.ensure_future(ask())
         _looks.pop(key, None)
         _looks[key] = (time.monotonic(), asked)
         while len(_looks) > _MOST_RUNS:
             del _looks[next(iter(_looks))]
-    return await asyncio.shield(asked)
+    found: Look = await asyncio.shield(asked)
+    return found

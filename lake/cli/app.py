@@ -67,7 +67,7 @@ def _options(
         str | None,
         typer.Option(
             "--run",
-            help="The name of a scheduled run: the result is stored under this name. NAME/PART has the snapshot of the run NAME.",
+            help="The name of a scheduled run: the result is stored under this name. NAME::PART has the snapshot of the run NAME.",
         ),
     ] = None,
     log_format: Annotated[str, typer.Option("--log-format", help="The format of logs on standard error: none, text or json.")] = "none",

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lake.config.models import pin_file, run_file
+from lake.config.models import run_file, whole_run
 from lake.core.results import RunResult, ViewOutcome
 from lake.core.stamp import Stamp
 from lake.delta.sidecar import Folder
@@ -43,12 +43,14 @@ _WRITTEN_WITHIN = 60
 class Run:
     """The files of one run: `<name>.pin.json`, the snapshot that is written once, and `<name>.json`, the results so far.
 
-    A run `<name>/<part>` goes to the snapshot of the run `<name>`, and has results of its own.
+    A run `<name>::<part>` goes to the snapshot of the run `<name>`, if that has one, and has results of its own.
     """
 
     def __init__(self, lake: Lakehouse, name: str) -> None:
-        self.name, self._pin = run_file(name), pin_file(name)
+        self.name = run_file(name)
         self._folder = Folder(lake.spark, lake.config.runs_path)
+        whole = f"{run_file(whole_run(name))}.pin.json"
+        self._pin = whole if whole_run(name) == name or self._folder.written(whole) else f"{self.name}.pin.json"
 
     def pinned(self, choose: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """The pin of the run; chosen and written if no attempt has written one.

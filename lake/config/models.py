@@ -280,7 +280,7 @@ class AirflowConfig(Strict):
     conn_id: str = "spark_default"
     """The Airflow connection to Spark."""
     server_poll_seconds: float = Field(default=2, gt=0)
-    """How often Airflow asks the server whether a request has ended."""
+    """How often Airflow asks the server whether a request has ended, and how far the refresh of a group is."""
     pool: str = "lakejoin"
     """The Airflow pool that limits how many Spark applications run at the same time."""
     runs: str | None = None
@@ -566,13 +566,13 @@ def _wrong_name(name: str, is_view: bool) -> str:
 
 
 def run_file(run: str) -> str:
-    """The name of a scheduled run as a file name."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", run)
+    """The name of a scheduled run as a file name; `NAME@PART` for a part of a run, which is named `NAME::PART`."""
+    return "@".join(re.sub(r"[^A-Za-z0-9_.-]", "_", part) for part in run.split("::", 1))
 
 
-def pin_file(run: str) -> str:
-    """The file name of a run's snapshot. A run `NAME/PART` has the snapshot of the run NAME, and a result of its own."""
-    return f"{run_file(run.partition('/')[0])}.pin.json"
+def whole_run(run: str) -> str:
+    """The run that a run is a part of: it has the snapshot of that run, and a result of its own."""
+    return run.partition("::")[0]
 
 
 def without_spark(uri: str) -> str:

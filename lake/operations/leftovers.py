@@ -7,17 +7,18 @@ which nothing was written for as long. A drop that was begun is finished at once
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from lake.core.removals import Collected, Leftover, RemovedView
 from lake.delta.sidecar import Folder
 from lake.errors import LakeError, TargetError
 from lake.operations.drop import Views, drop
 from lake.operations.removed_views import removed_views
-from lake.operations.view_files import PIN, kept_tables, views_of_run
+from lake.operations.view_files import PIN, files_of_run, kept_tables, views_of_run
 
 _ALIVE = timedelta(days=1)
 """A run that has written nothing for so long has ended."""
@@ -73,24 +74,26 @@ class _Runs:
         names = self.folder.names()
         for pin in (name for name in names if name.endswith(PIN)):
             run = pin.removesuffix(PIN)
-            files = tuple(name for name in (pin, f"{run}.json") if name in names)
+            files = tuple(files_of_run(names, run))
             changed = datetime.fromtimestamp(max(map(self.folder.written, files)), UTC)
             views = views_of_run(self.folder, pin)
             gone = bool(views) and views.isdisjoint(self.lake.config.views)
             if gone and any(_is_others(self.lake, view, others) for view in views):
                 continue
-            if gone or (self.now - changed >= _ALIVE and not self._has_ended(run, views)):
+            if gone or (self.now - changed >= _ALIVE and not self._has_ended(files, views)):
                 why = "its views are no longer in lakejoin.yml" if gone else "it died before it had refreshed its views"
                 due = _is_due(changed, self.now, self.limit)
                 sizes = sum(self.folder.size(name) for name in files)
                 yield Leftover("run", run, self.folder.path, sizes, _age(changed, self.now), due, why, files)
 
-    def _has_ended(self, run: str, views: set[str]) -> bool:
-        """Whether the run has a result for each of its views, or an error."""
-        with suppress(ValueError, TypeError, LookupError):
-            answer = json.loads(self.folder.read(f"{run}.json"))["answer"]
-            return "error" in answer or views <= set(answer["views"])
-        return False
+    def _has_ended(self, files: Sequence[str], views: set[str]) -> bool:
+        """Whether the run and its parts have a result for each of its views, or an error."""
+        answers = list[Any]()
+        for name in files:
+            with suppress(ValueError, TypeError, LookupError):
+                answers.append(json.loads(self.folder.read(name))["answer"])
+        refreshed = {view for answer in answers if "views" in answer for view in answer["views"]}
+        return any("error" in answer for answer in answers) or (bool(answers) and views <= refreshed)
 
 
 def _is_others(lake: Views, view: str, known: dict[str, bool]) -> bool:

@@ -7,7 +7,7 @@ its drop was begun, by `lakejoin.dropping`. Nothing is written here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -50,7 +50,13 @@ def kept_runs(spark: SparkSession, config: Config, view: str) -> list[str]:
     folder = Folder(spark, config.runs_path)
     pins = [name for name in folder.names() if name.endswith(PIN) and run_file(view) in name]
     runs = {name.removesuffix(PIN) for name in pins if views_of_run(folder, name) == {view}}
-    return [f"{run}{end}" for run in sorted(runs) for end in (PIN, ".json") if folder.written(f"{run}{end}")]
+    return [name for run in sorted(runs) for name in files_of_run(folder.names(), run)]
+
+
+def files_of_run(names: Collection[str], run: str) -> list[str]:
+    """The files of a scheduled run among others: its pin, its result, and the results of its parts."""
+    parts = sorted(name for name in names if name.startswith(f"{run}@") and not name.endswith(PIN))
+    return [name for name in (f"{run}{PIN}", f"{run}.json") if name in names] + parts
 
 
 def views_of_run(folder: Folder, pin: str) -> set[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]
             if answer is not None:
                 file = Path(deployment.config.runs_path, f"{run_file(asked[-1][asked[-1].index('--run') + 1])}.json")
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(json.dumps({"told": str(time.time()), "answer": answer}))
+                file.write_text(json.dumps({"told": datetime.now(UTC).isoformat(), "answer": answer}))
             if error is not None:
                 raise AirflowException(error)
 

@@ -40,7 +40,8 @@ class Events(dict[str, Any]):
 
 def context(run_type: str = "manual", end: datetime | None = None, **more: Any) -> Any:
     number = more.pop("number", 1)
-    task = SimpleNamespace(dag_id="lakejoin_refresh_v", try_number=number, max_tries=2, xcom_pull=lambda task_ids: more.pop("planned"))
+    task = SimpleNamespace(dag_id="lakejoin_refresh_v", try_number=number, max_tries=2, xcom_pull=lambda task_ids: more["planned"])
+    task.xcom_push = lambda key, value: None
     run = SimpleNamespace(run_type=run_type)
     return {"ti": task, "dag_run": run, "run_id": "manual__1+00:00", "data_interval_end": end, "outlet_events": Events(), **more}
 
@@ -108,7 +109,16 @@ def test_java_options_that_must_not_be_shown_stay_in_their_file(written: Written
     assert task.jars
 
 
-FAILED = {"state": "failed", "since": {}, "until": {}, "moved": False, "result": None, "error": "View 'w': DIVIDE_BY_ZERO", "again": False}
+FAILED = {
+    "view": "w",
+    "state": "failed",
+    "since": {},
+    "until": {},
+    "moved": False,
+    "result": None,
+    "error": "View 'w': DIVIDE_BY_ZERO",
+    "again": False,
+}
 
 
 def test_published_views_send_events_whichever_other_view_failed(deployment: Deployment, submitted: Any) -> None:

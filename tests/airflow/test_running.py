@@ -201,7 +201,8 @@ def _a_run_that_is_cleared_goes_to_the_same_snapshot(small: TestLake, airflow: A
 def _a_failure_reads_as_lakejoin_says_it(airflow: Api) -> None:
     run = airflow.start("lakejoin_refresh_broken")
     assert airflow.ended("lakejoin_refresh_broken", run) == "failed"
-    assert airflow.tries("lakejoin_refresh_broken", run, "refresh") == 1  # somebody has to mend it: it was not tried again
+    for task in ("refresh", "views.broken"):
+        assert airflow.tries("lakejoin_refresh_broken", run, task) == 1  # somebody has to mend it: it was not tried again
     log = airflow.log("lakejoin_refresh_broken", run, "views.broken")
     assert "The query of view 'broken' can't be used: [UNRESOLVED_COLUMN" in log
 
@@ -262,7 +263,9 @@ def _the_same_in_a_server(small: TestLake, airflow: Api) -> None:
         assert not processes("job.py", "refresh", str(small.folder))
         small.assert_exact("v")
         _a_failure_reads_as_lakejoin_says_it(airflow)
+        number = len(airflow.events("lakejoin/w"))
         _a_view_is_tried_again_alone(airflow)
+        assert len(airflow.events("lakejoin/w")) == number  # what it found was told before
         assert [request["view"] for request in client.get("/v1/requests") if request["view"] == "w" and request["exit_code"] == 0]
 
         # a task that waits in the triggerer is marked as failed: its request is cancelled

@@ -131,14 +131,15 @@ def test_a_later_try_goes_to_the_snapshot_of_the_first(group: TestLake) -> None:
 
 
 def test_a_part_of_a_run_has_its_snapshot_and_a_result_of_its_own(group: TestLake) -> None:
-    whole = refreshed(group, "night/2026", "both", "top")  # the first part to come pins for all
-    run = Run(group.open, "night")
-    run.store(whole.to_json())
+    whole = refreshed(group, "night", "both", "top")
     group.sql("INSERT INTO {a} VALUES (4, 5)")
-    part = refreshed(group, "night/bv", "both", "bv")
+    part = refreshed(group, "night::both", "both")
     assert part.pinned == whole.pinned == {"a": 0, "b": 0}
-    assert [by_view(part)["bv"].until, by_view(part)["both"].until] == [{"b": 0}, {"a": 0, "b": 0}]
-    assert (answer(group, "night")["views"].keys(), answer(group, "night_bv")["views"].keys()) == ({"both", "top"}, {"both", "bv"})
+    assert by_view(part)["both"].until == {"a": 0, "b": 0}
+    assert (answer(group, "night")["views"].keys(), answer(group, "night@both")["views"].keys()) == ({"both", "top"}, {"both"})
+    # a part chooses for itself only: the views of its run have other tables
+    assert refreshed(group, "day::bv", "bv").pinned == {"b": 0}
+    assert refreshed(group, "day", "both").pinned == {"a": 1, "b": 0}
 
 
 @pytest.mark.parametrize("text", ["", '{"until": {"a"'])

@@ -47,12 +47,16 @@ def command(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> Any:
     return invoke
 
 
+ENDS = (".pin.json", ".json", "@part.json")
+
+
 def a_run(lake: TestLake, name: str, views: str, days: float = 0, result: str = "{}") -> None:
-    """The files of a scheduled run, written some days ago."""
+    """The files of a scheduled run and of a part of it, written some days ago."""
     runs = Folder(lake.spark, lake.open.config.runs_path)
     runs.create(f"{name}.pin.json", json.dumps({"until": {}, "before": {view: {} for view in views}}))
     runs.create(f"{name}.json", result)
-    for end in (".pin.json", ".json"):
+    runs.create(f"{name}@part.json", "{}")
+    for end in ENDS:
         os.utime(f"{runs.path}/{name}{end}", (0, time.time() - days * 86_400))
 
 
@@ -78,7 +82,7 @@ def test_all_of_a_view_is_dropped_and_nothing_of_another(lake: TestLake, command
         lake.open.drop("v", force=True)
     lease.renew("stopped", {})
     asked = json.loads(command("drop", "v", "--force", "--dry-run", "--json").stdout)
-    assert (asked["dropped"], asked["readers"], asked["runs"]) == (False, ["view w"], ["dag_v.one.pin.json", "dag_v.one.json"])
+    assert (asked["dropped"], asked["readers"], asked["runs"]) == (False, ["view w"], [f"dag_v.one{end}" for end in ENDS])
     assert [(t["kind"], t["place"], t["state"]) for t in asked["tables"]] == [
         ("strong", str(views / "v"), "whole"),
         ("eventual", str(views / "v__realtime"), "whole"),
@@ -97,7 +101,7 @@ def test_all_of_a_view_is_dropped_and_nothing_of_another(lake: TestLake, command
     assert f"{views}/v__replay: " in done.stderr
     assert sorted(row.id for row in lake.open.read("w").collect()) == [1, 2, 2, 3, 4]
     assert names(views) == {"w", "_lakejoin"}
-    assert names(views / "_lakejoin" / "runs") == {f"{run}{end}" for run in ("dag_w.one", "dag_vw.both") for end in (".json", ".pin.json")}
+    assert names(views / "_lakejoin" / "runs") == {f"{run}{end}" for run in ("dag_w.one", "dag_vw.both") for end in ENDS}
     assert command("drop", "v", "--force").stdout == "Nothing is kept of view v.\n"
 
 
@@ -124,7 +128,7 @@ def test_removed_views_are_found_by_their_tables_and_dropped_when_they_are_old(l
     assert {each["name"]: each["due"] for each in asked["leftovers"]} == states
     assert not any(each["dropped"] for each in asked["leftovers"])
     assert "Dropped 2 of 5" in command("gc", "--yes").stdout
-    assert names(views / "_lakejoin" / "runs") == {"young.json", "young.pin.json", "ended.json", "ended.pin.json"}
+    assert names(views / "_lakejoin" / "runs") == {f"{run}{end}" for run in ("young", "ended") for end in ENDS}
     lake.others["drop_after_days"] = 0
     assert "Dropped 0 of 3" in command("gc", "--yes").stdout
     lake.open.drop("v")
