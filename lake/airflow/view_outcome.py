@@ -22,7 +22,7 @@ REFRESH, BEGAN = "refresh", "began"
 """The task that refreshes all views of a group, and the XCom in which each of its tries says when it began."""
 _ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 _CLOCKS_DIFFER = timedelta(minutes=1)
-"""How far the clocks of the scheduler and of a worker may be apart."""
+"""How far the clocks of the scheduler and of a worker may be apart, where nothing was cleared."""
 _SILENT_FOR = 600.0
 """Seconds for which Airflow may not answer."""
 _MOST_RUNS = 100
@@ -81,15 +81,15 @@ class ViewRefreshed(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         look = await self._look()
-        late, begun = look.ended, self._run_began()
+        late, cleared = look.ended, self._ti.try_number > 1
         while not look.ended:
             outcome = _outcome(look.report, self.view)
-            if outcome is not None and outcome["state"] == "done" and _since(look.began, begun):
+            if outcome is not None and outcome["state"] == "done" and self._is_of_this_run(look.began):
                 yield self._succeeded(outcome)
                 return
             await asyncio.sleep(self.seconds)
             look = await self._look()
-        cleared, ours = self._ti.try_number > 1, _since(look.began, begun)
+        ours = look.began is not None and (not late or self._is_of_this_run(look.began))
         outcome = _outcome(look.answer, self.view) if ours else None
         if outcome is not None and outcome["state"] == "done":
             yield self._succeeded(outcome)
@@ -106,12 +106,11 @@ class ViewRefreshed(BaseTrigger):
     def _ti(self) -> Any:
         return self.task_instance
 
-    def _run_began(self) -> datetime | None:
-        """When the run began, or began again because a task of it was cleared after its end."""
-        found: datetime | None = (
-            self._ti.get_template_context()["dag_run"].start_date if hasattr(self._ti, "get_template_context") else None
-        )
-        return found
+    def _is_of_this_run(self, began: datetime | None) -> bool:
+        """Whether a try began in this run: not before the run was cleared, nor in a deleted run of the same name."""
+        run = self._ti.get_template_context()["dag_run"].start_date if hasattr(self._ti, "get_template_context") else None
+        apart = timedelta() if self._ti.try_number > 1 else _CLOCKS_DIFFER
+        return began is not None and (run is None or began >= run - apart)
 
     async def _look(self) -> Look:
         return await self._patiently(lambda: _together((self._ti.dag_id, self._ti.run_id), self.seconds, self._ask), Look())
@@ -189,11 +188,6 @@ def _outcome(answer: Any, view: str) -> dict[str, Any] | None:
     """The outcome of a view in the answer of a refresh; None if there is none yet."""
     found = answer.get("views", {}).get(view) if isinstance(answer, dict) else None
     return dict(found) if found else None
-
-
-def _since(began: datetime | None, run: datetime | None) -> bool:
-    """Whether a try began in this run, and not before the run was cleared, or in another run of the same name."""
-    return began is not None and (run is None or began >= run - _CLOCKS_DIFFER)
 
 
 async def _together(key: tuple[str, str], seconds: float, ask: Callable[[], Awaitable[Look]]) -> Look:

@@ -263,7 +263,8 @@ from types import SimpleNamespace as Given
 from airflow.sdk.exceptions import TaskDeferred
 from lake.airflow import airflow_dags
 task = airflow_dags()["lakejoin_refresh_v"].get_task("refresh")
-context = {"ti": Given(dag_id="d", try_number=1), "dag_run": Given(run_type="manual"), "run_id": "1", "outlet_events": {}}
+ti = Given(dag_id="d", try_number=1, xcom_push=lambda **_: None)
+context = {"ti": ti, "dag_run": Given(run_type="manual"), "run_id": "1", "outlet_events": {}}
 assert task.execute(context) == {"views": {}}
 print(*sorted({name.split(".")[0] for name in sys.modules}))
 """

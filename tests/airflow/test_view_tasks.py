@@ -183,7 +183,7 @@ def test_a_view_that_is_cleared_alone_is_refreshed_after_those_that_it_reads(air
         airflow.begin("success")
         airflow.end(v=V, w=W)
         await airflow.cleared(ended=False)
-        assert isinstance(await airflow.event(2), TaskSuccessEvent)  # it was just refreshed
+        assert isinstance(await airflow.event(2), TaskSuccessEvent)  # this run has refreshed it
         assert (await airflow.event(2, "w")).payload == {"view": "w"}
         await airflow.cleared()
         airflow.states["views.v"] = "failed"
