@@ -176,7 +176,9 @@ class ViewRefreshed(BaseTrigger):
 
     def _succeeded(self, outcome: Mapping[str, Any]) -> TriggerEvent:
         said = shown(outcome)
-        self.log.info("View %r: %s", self.view, said)
+        rows = f"{said['rows_inserted'] or 0:,} rows inserted, {said['rows_deleted'] or 0:,} deleted"
+        reason = f" ({said['reason']})" if said["reason"] else ""
+        self.log.info("View %r: %s, %s, %.1f s%s", self.view, said["mode"] or "done", rows, said["seconds"] or 0.0, reason)
         return TaskSuccessEvent(xcoms={"return_value": said})
 
     def _failed(self, message: str) -> TriggerEvent:
