@@ -1,9 +1,10 @@
 """python -m benchmarks.warehouse_alone: the warehouse of 49 views, each side in new processes of its own.
 
-benchmarks.warehouse measures both sides in one warm process. Here a process builds the views and goes through some batches with Lakejoin,
-then another does so with plain Spark (which writes every query anew), in turn, so that both have compiled nothing before. Each side's
-seconds are those of `refresh_all`, or of the queries, without the start of Spark. Medians over the turns of the build and of each batch:
-CPU seconds, seconds, and shares of plain Spark's. Results go to benchmarks/results/warehouse_alone.json.
+benchmarks.warehouse measures both sides in one warm process. Here a new process builds the views with Lakejoin and refreshes them batch by
+batch; then a new process runs all queries with plain Spark at the same points and overwrites their tables. This is repeated in turns, so
+each side starts without compiled code. The seconds are those of `refresh_all` or of the queries, without the start of Spark. Medians over
+the turns, for the build and for each batch: CPU seconds, seconds, and shares of plain Spark's. Results go to
+benchmarks/results/warehouse_alone.json.
 """
 
 from __future__ import annotations

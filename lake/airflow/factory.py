@@ -21,7 +21,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, CronTriggerTimetable, Pa
 from lake.airflow.operators import BackfillOperator, CheckOperator, LakejoinOperator, RefreshOperator, ViewOperator
 from lake.airflow.realtime import CheckHeartbeat, StartRealtime
 from lake.airflow.settings import Deployment
-from lake.airflow.view_outcome import REFRESH
+from lake.airflow.view_outcome import REFRESH, VIEWS
 from lake.config.groups import Group, groups, refuse_no_cron
 from lake.config.models import AirflowConfig
 from lake.errors import ConfigError
@@ -62,7 +62,7 @@ def _refresh(deployment: Deployment, group: Group) -> DAG:
 def _views(deployment: Deployment, group: Group, refresh: RefreshOperator) -> None:
     """A task for each view of a group, below those of the views that it reads, and a last one."""
     tasks = dict[str, ViewOperator]()
-    with TaskGroup("views", tooltip="How each view was refreshed"):
+    with TaskGroup(VIEWS, tooltip="How each view was refreshed"):
         for view, read in group.reads.items():
             config = deployment.config.views[view]
             query = f"```sql\n{config.query}\n```" if config.query else None

@@ -61,6 +61,7 @@ class LakejoinOperator(SparkSubmitOperator):
     def __init__(self, *, deployment: Deployment, command: Iterable[str] = (), **kwargs: Any) -> None:
         self.deployment, self.command = deployment, list(command)
         self._sent: ServerRequest | None = None
+        self._answered_before: Any = None
         settings = deployment.config.airflow
         conf = {**AT_START, **deployment.public_conf}
         submit = {"application": JOB, "name": "lakejoin", "env_vars": deployment.env_vars, **settings.submit, "conf": conf}
@@ -78,6 +79,7 @@ class LakejoinOperator(SparkSubmitOperator):
         self.application_args = [*self.deployment.options, "--run", run, *self.arguments(context)]
         self.add_delta()
         before, failure = answer_of(self.deployment.config.runs_path, run), None
+        self._answered_before = before.get("answer")
         try:
             with self.private_settings():
                 super().execute(context)
@@ -216,26 +218,16 @@ class LakejoinOperator(SparkSubmitOperator):
         raise _with_message(failure, answer)
 
 
-class RefreshOperator(LakejoinOperator):
-    """Refreshes a group of views in one application, and sends an asset event for each view that was published.
+class ViewsOperator(LakejoinOperator):
+    """Refreshes some views in one application, and sends an asset event for each view that was published.
 
     A scheduled run (or one of `airflow backfill`) refreshes to the versions of the sources at the end of its data interval; any other run
-    to the newest versions at its first try. Retries use the same versions. Airflow sends the events of a task only if the task succeeds.
-    So this task succeeds in the end even if views failed, and the tasks of these views (`ViewOperator`) fail for them. It fails itself if
-    a view failed that an earlier try had refreshed: the task of that view may have ended.
+    to the newest versions at its first try. Retries use the same versions.
     """
 
     def __init__(self, *, deployment: Deployment, views: Sequence[str], **kwargs: Any) -> None:
         self.views = list(views)
-        self._refreshed_before: set[str] = set()
         super().__init__(deployment=deployment, outlets=[AssetAlias(deployment.alias(view)) for view in views], **kwargs)
-
-    def execute(self, context: Context) -> Any:
-        if context["ti"].try_number > 1 and self.deployment.config.airflow.server is None:
-            earlier = answer_of(self.deployment.config.runs_path, self._run_name(context)).get("answer")
-            self._refreshed_before = {view for view, outcome in views_of(earlier).items() if outcome["state"] == "done"}
-        context["ti"].xcom_push(key=BEGAN, value=datetime.now(UTC).isoformat())
-        return super().execute(context)
 
     def arguments(self, context: Context) -> list[str]:
         end = _until(context)
@@ -259,12 +251,25 @@ class RefreshOperator(LakejoinOperator):
                 extra = {"view": view, "since": outcome["since"], "snapshot": outcome["until"], **rows}
                 context["outlet_events"][AssetAlias(self.deployment.alias(view))].add(self.deployment.asset(view), extra=extra)
 
+
+class RefreshOperator(ViewsOperator):
+    """Refreshes a group of views.
+
+    Airflow sends the asset events of a task only if the task succeeds. So this task succeeds in the end even if views failed, and the tasks
+    of these views (`ViewOperator`) fail for them. It fails itself if a view failed that an earlier try had refreshed: the task of that view
+    may have ended.
+    """
+
+    def execute(self, context: Context) -> Any:
+        context["ti"].xcom_push(key=BEGAN, value=datetime.now(UTC).isoformat())
+        return super().execute(context)
+
     def fail(self, context: Context, failure: AirflowException, answer: Any) -> None:
         error, task = _with_message(failure, answer), context["ti"]
         failed = {outcome["view"] for outcome in _failed(answer)}
         if not failed or (not isinstance(error, AirflowFailException) and task.try_number <= task.max_tries):
             raise error
-        if failed & self._refreshed_before:
+        if task.try_number > 1 and any(outcome["view"] in failed for outcome in _done(self._answered_before)):
             raise AirflowFailException(str(error))
         self.log.error("%s", error)
 
@@ -289,7 +294,7 @@ class CheckOperator(LakejoinOperator):
         super().fail(context, failure, answer)
 
 
-class ViewOperator(RefreshOperator):
+class ViewOperator(ViewsOperator):
     """The task of one view, beside the task that refreshes its group: it ends as the view's refresh does, with the rows or the message.
 
     A trigger waits for that (`ViewRefreshed`): no worker takes part. Cleared after the refresh of the group has ended, it refreshes the
@@ -320,7 +325,7 @@ class ViewOperator(RefreshOperator):
         """Refresh the view, and return what the trigger would have returned. Raises as the refresh of a group, and for a failed view."""
         try:
             with timeout(self.deployment.config.airflow.timeout_minutes * 60):  # type: ignore[no-untyped-call]
-                return self._of_view(LakejoinOperator.execute(self, context))
+                return self._of_view(super().execute(context))
         except AirflowTaskTimeout:
             self.on_kill()
             raise
@@ -334,9 +339,6 @@ class ViewOperator(RefreshOperator):
         result = views_of(answer).get(self.views[0], {}).get("result") or {}
         if not (result.get("mode") == "none" and whole.get("moved")):
             super().send_events(context, answer)
-
-    def fail(self, context: Context, failure: AirflowException, answer: Any) -> None:
-        raise _with_message(failure, answer)
 
     def _run_name(self, context: Context) -> str:
         """A part of the run of the group's refresh."""
@@ -382,6 +384,11 @@ def views_of(answer: Any) -> dict[str, dict[str, Any]]:
 def _each(option: str, text: str | None) -> list[str]:
     """One option for each part of a text such as `bid=10 auction=3`."""
     return [f"{option}={part}" for part in re.split(r"[,\s]+", text.strip()) if part] if text else []
+
+
+def _done(answer: Any) -> list[dict[str, Any]]:
+    """The outcomes of the views that were refreshed."""
+    return [outcome for outcome in views_of(answer).values() if outcome["state"] == "done"]
 
 
 def _failed(answer: Any) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import ObjectStoragePath
 
-from lake.config.models import run_file, whole_run, without_spark
+from lake.config.models import PIN, run_file, whole_run, without_spark
 
 
 def answer_of(folder: str, run: str) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def answer_of(folder: str, run: str) -> dict[str, Any]:
 
 def is_pinned(folder: str, run: str) -> bool:
     """Whether an earlier try of a run, or of the run that it is a part of, has chosen the snapshot to which it goes."""
-    return any((_path(folder) / f"{run_file(name)}.pin.json").exists() for name in (run, whole_run(run)))
+    return any((_path(folder) / f"{run_file(name)}{PIN}").exists() for name in (run, whole_run(run)))
 
 
 def newest_lease(folder: str) -> dict[str, Any]:

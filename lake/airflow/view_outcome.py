@@ -1,11 +1,11 @@
-"""A trigger that tells how one view was refreshed as soon as that is known; it takes no worker slot, and tasks of one run ask together."""
+"""A trigger that reports how one view was refreshed as soon as that is known. It takes no worker slot; tasks of one run ask together."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -18,8 +18,9 @@ from lake.airflow.result_files import answer_of
 from lake.config.models import run_file
 
 T = TypeVar("T")
-REFRESH, BEGAN = "refresh", "began"
-"""The task that refreshes all views of a group, and the XCom in which each of its tries says when it began."""
+REFRESH, VIEWS, BEGAN = "refresh", "views", "began"
+"""The task that refreshes all views of a group, the task group of these views, and the XCom in which each try of `refresh` says when it
+began."""
 _ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 _CLOCKS_DIFFER = timedelta(minutes=1)
 """How far the clocks of the scheduler and of a worker may be apart, where nothing was cleared."""
@@ -37,7 +38,7 @@ def run_name(dag: str, task: str, run: str) -> str:
 
 def task_of(view: str) -> str:
     """The task that tells how a view was refreshed."""
-    return f"views.{view}"
+    return f"{VIEWS}.{view}"
 
 
 def shown(outcome: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,8 +55,8 @@ class Look:
 
     state: str | None = None
     began: datetime | None = None
-    report: Any = field(default=None)
-    answer: Any = field(default=None)
+    report: Any = None
+    answer: Any = None
 
     @property
     def ended(self) -> bool:
@@ -65,9 +66,9 @@ class Look:
 class ViewRefreshed(BaseTrigger):
     """Ends the task of a view when the task `refresh` of its run has refreshed the view, or failed to: with the rows, or with the message.
 
-    A view that is refreshed is told of at once, one that failed when `refresh` has ended, since a retry may still refresh it. If the task
-    was cleared after `refresh` had ended, the trigger fires, and the task refreshes the view by itself, once the tasks of the views that it
-    reads (`reads`) have ended. `folder`: where runs leave their answers, empty if Airflow can't read it; `seconds`: between two looks.
+    A refreshed view is reported at once. A failed view is reported when `refresh` has ended, because a retry may still refresh it. If the
+    task was cleared after `refresh` had ended, the trigger fires, and the task refreshes the view by itself, once the tasks of the views
+    that it reads (`reads`) have ended. `folder`: where runs leave their answers, empty if Airflow can't read it; `seconds`: between looks.
     """
 
     def __init__(self, view: str, reads: Sequence[str], folder: str, seconds: float) -> None:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lake.config.models import run_file, whole_run
+from lake.config.models import PIN, run_file, whole_run
 from lake.core.results import RunResult, ViewOutcome
 from lake.core.stamp import Stamp
 from lake.delta.sidecar import Folder
@@ -47,10 +47,8 @@ class Run:
     """
 
     def __init__(self, lake: Lakehouse, name: str) -> None:
-        self.name = run_file(name)
+        self.name, self._whole = run_file(name), run_file(whole_run(name))
         self._folder = Folder(lake.spark, lake.config.runs_path)
-        whole = f"{run_file(whole_run(name))}.pin.json"
-        self._pin = whole if whole_run(name) == name or self._folder.written(whole) else f"{self.name}.pin.json"
 
     def pinned(self, choose: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """The pin of the run; chosen and written if no attempt has written one.
@@ -62,8 +60,11 @@ class Run:
 
         Raises ConcurrencyError if another attempt may be writing the file, and SourceError if it can't be read.
         """
-        name = self._pin
+        name = f"{self._whole}{PIN}"
         text = self._read(name)
+        if text is None and self._whole != self.name:
+            name = f"{self.name}{PIN}"
+            text = self._read(name)
         if text is None:
             if self._folder.create(name, json.dumps(choose())):
                 return self._complete(name)

@@ -565,6 +565,10 @@ def _wrong_name(name: str, is_view: bool) -> str:
     return f"ends with {suffix!r}, as tables do that Lakejoin makes beside a view's own" if suffix else ""
 
 
+PIN = ".pin.json"
+"""What the name of the file with a run's snapshot ends with."""
+
+
 def run_file(run: str) -> str:
     """The name of a scheduled run as a file name; `NAME@PART` for a part of a run, which is named `NAME::PART`."""
     return "@".join(re.sub(r"[^A-Za-z0-9_.-]", "_", part) for part in run.split("::", 1))

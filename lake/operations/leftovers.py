@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
+from lake.config.models import PIN
 from lake.core.removals import Collected, Leftover, RemovedView
 from lake.delta.sidecar import Folder
 from lake.errors import LakeError, TargetError
 from lake.operations.drop import Views, drop
 from lake.operations.removed_views import removed_views
-from lake.operations.view_files import PIN, files_of_run, kept_tables, views_of_run
+from lake.operations.view_files import files_of_run, kept_tables, views_of_run
 
 _ALIVE = timedelta(days=1)
 """A run that has written nothing for so long has ended."""
@@ -88,12 +88,16 @@ class _Runs:
 
     def _has_ended(self, files: Sequence[str], views: set[str]) -> bool:
         """Whether the run and its parts have a result for each of its views, or an error."""
-        answers = list[Any]()
+        refreshed = set[str]()
         for name in files:
             with suppress(ValueError, TypeError, LookupError):
-                answers.append(json.loads(self.folder.read(name))["answer"])
-        refreshed = {view for answer in answers if "views" in answer for view in answer["views"]}
-        return any("error" in answer for answer in answers) or (bool(answers) and views <= refreshed)
+                answer = json.loads(self.folder.read(name))["answer"]
+                if "error" in answer:
+                    return True
+                refreshed |= set(answer["views"])
+                if views <= refreshed:
+                    return True
+        return False
 
 
 def _is_others(lake: Views, view: str, known: dict[str, bool]) -> bool:

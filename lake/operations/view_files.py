@@ -13,7 +13,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from lake.config.models import PROJECT, Config, run_file
+from lake.config.models import PIN, PROJECT, Config, run_file
 from lake.core.constants import LEASE_FOLDER, SUFFIXES
 from lake.core.removals import KeptState, KeptTable
 from lake.core.stamp import Stamp
@@ -26,8 +26,6 @@ from lake.errors import TargetError
 from lake.spark.failures import SPARK_ERRORS
 from lake.views.inputs import view_place
 from lake.views.table import DROPPING, open_log
-
-PIN = ".pin.json"
 
 
 def tables_of(config: Config, view: str) -> list[Table]:
@@ -48,9 +46,10 @@ def kept_tables(spark: SparkSession, config: Config, view: str) -> list[KeptTabl
 def kept_runs(spark: SparkSession, config: Config, view: str) -> list[str]:
     """The names of the files of scheduled runs of this view and no other."""
     folder = Folder(spark, config.runs_path)
-    pins = [name for name in folder.names() if name.endswith(PIN) and run_file(view) in name]
+    names = folder.names()
+    pins = [name for name in names if name.endswith(PIN) and run_file(view) in name]
     runs = {name.removesuffix(PIN) for name in pins if views_of_run(folder, name) == {view}}
-    return [name for run in sorted(runs) for name in files_of_run(folder.names(), run)]
+    return [name for run in sorted(runs) for name in files_of_run(names, run)]
 
 
 def files_of_run(names: Collection[str], run: str) -> list[str]:

@@ -114,7 +114,7 @@ def test_removed_views_are_found_by_their_tables_and_dropped_when_they_are_old(l
     assert lake.open.removed_views() == []
     del lake.views["v"], lake.views["w"]
     lake.view("z", "SELECT id FROM a")
-    a_run(lake, "died", "z", days=31)
+    a_run(lake, "died", "z", days=31, result='{"answer": null}')
     a_run(lake, "ended", "z", days=31, result='{"answer": {"views": {"z": {}}}}')
     (views / "unrelated").mkdir()
     shutil.copytree(views / "w", views / "copy_of_w")
