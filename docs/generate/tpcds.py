@@ -28,7 +28,7 @@ def _head(queries: Queries, rounds: int) -> str:
     but = f", {rounded} times but for the rounding of sums of doubles" if rounded else ""
     text = f"""
         TPC-DS is a benchmark of 99 queries over the 24 tables of a retailer. {len(queries)} views (four queries are written in two parts)
-        were built as views over tables of our own generator, and refreshed after each of {rounds} rounds of changes: new sales and returns,
+        were built over tables of our own generator, and refreshed after each of {rounds} rounds of changes: new sales and returns,
         then updates and deletes in facts and dimensions. After the build and after each refresh all rows were compared with the query run
         again: {exact} of {len(refreshes)} times they were the same{but}. The tables are small, so that this page says what a refresh does,
         and not what it costs. For that, see [performance](../explanation/performance.md)."""
