@@ -37,7 +37,7 @@ def stored(node: Node, catalyst: Catalyst) -> Node:
         return node
     if node.kind == "Limit":
         most = catalyst.most(node)
-        return replace(node, most=most, margin=_name(node, catalyst) if most else "")
+        return replace(node, most=most, margin=name_in_stamp(node, node.plan, catalyst) if most else "")
     return _split_in_steps(node, catalyst) if node.kind == "Aggregate" else node
 
 
@@ -52,14 +52,14 @@ def total(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
     if project is node:
         return node
     (below,) = project.children
-    below = replace(below, total=_name(below, catalyst))
+    below = replace(below, total=name_in_stamp(below, below.plan, catalyst))
     return _raising(project, below, catalyst) if raising else replace(project, children=(below,))
 
 
-def _name(node: Node, catalyst: Catalyst) -> str:
-    """A digest of an operator and of the types that it is made of and of: those of a source's columns may be widened."""
+def name_in_stamp(node: Node, plan: Java, catalyst: Catalyst) -> str:
+    """A digest of an operator (its plan) and of the types that it is made of and of: those of a source's columns may be widened."""
     types = [catalyst.schema_of(each.plan).json() for each in node.walk() if each.source is not None]
-    text = "\n".join([catalyst.normal_form(node.plan), *sorted(types), *[m.data_type for m in node.measures]])
+    text = "\n".join([catalyst.normal_form(plan), *sorted(types), *[m.data_type for m in node.measures]])
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 

@@ -93,12 +93,12 @@ class Node:
     The spine is the JVM nodes that are run together, outermost first: one for most operators, several for a LIMIT over its
     sort. Only the innermost one's children are `children`. `order_dependent`: what in its expressions depends on the order of
     rows (see determinism.py). `measures`: an aggregate's columns beside its groups, where they can all be added up.
-    `most`: how many rows an ORDER BY ... LIMIT at the view's root lets through, 0 for any other. `tie_free`: a window's partition and
-    order, or those of an ORDER BY ... LIMIT, tell the rows of its child apart, by a key of theirs: "declared" where this depends on a
-    declared primary key, or "derived". `guarded`: it raises where its result depends on the
-    order of rows for rare values (guards.py). `total`: of an aggregate over all rows inside a query, with measures, the name under which
-    its row is in the stamp (relations/total.py); `margin`: of an ORDER BY ... LIMIT at the view's root, that of the rows after its last one
-    (relations/top.py).
+    `most`: how many rows an ORDER BY ... LIMIT or a filter of ranks lets through (first_rows.py), 0 for any other. `tie_free`: a window's
+    partition and order, or those of an ORDER BY ... LIMIT, tell the rows of its child apart, by a key of theirs: "declared" where this
+    depends on a declared primary key, or "derived". `guarded`: it raises where its result depends on the order of rows for rare values
+    (guards.py). `total`: of an aggregate over all rows inside a query, with measures, the name under which its row is in the stamp
+    (relations/total.py); `margin`: of a node with `most`, that of its first rows (relations/first_rows.py), or at the view's root of the
+    rows after its last one (relations/top.py).
 
     Raises InternalError for an impossible node.
     """
@@ -132,7 +132,7 @@ class Node:
             "has measures": bool(self.measures) and self.kind != "Aggregate",
             "is a total without measures": bool(self.total) and not self.measures,
             "has a margin without a number of rows": bool(self.margin) and not self.most,
-            "has a number of rows": self.most != 0 and self.kind != "Limit",
+            "has a number of rows": self.most != 0 and self.kind not in ("Limit", "Filter"),
             "has a negative number of rows": self.most < 0,
             "is marked as an order without ties": bool(self.tie_free) and self.kind not in ("Window", "Limit"),
             "has an output column twice": self.source is not None and len(self.output_ids) < len(self.output),

@@ -87,9 +87,10 @@ class Running(Trees):
         """Some rows of a frame on the driver as a text, bit by bit, in characters that need no quotes; empty for no rows."""
         return "" if end <= start else str(self._jvm.own_margin.packed(frame._jdf, start, end))
 
-    def unpacked(self, text: str, like: DataFrame) -> DataFrame:
-        """The rows of which `packed` gave a text, in the columns of a frame of the same types."""
-        return DataFrame(self._jvm.own_margin.unpacked(self._session, like._jdf, text), self.spark)
+    def unpacked(self, text: str, node: Node) -> DataFrame:
+        """The rows of which `packed` gave a text, in the columns of a node; none for an empty text."""
+        columns = self.listed([a.java for a in node.output])
+        return DataFrame(self._jvm.own_margin.unpacked(self._session, columns, text), self.spark)
 
     def up_to(self, rows: DataFrame, last: DataFrame) -> int:
         """How many of some sorted rows on the driver come no later than a row, the one of another frame, which is among them."""

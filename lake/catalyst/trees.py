@@ -25,6 +25,7 @@ class Trees(Expressions):
         super().__init__(spark)
         plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
         self._project_class, self._filter, self._aggregate, self._window = plans.Project, plans.Filter, plans.Aggregate, plans.Window
+        self._sort = plans.Sort
         self._sources: dict[int, str] = {}  # placeholders, by the id of their RDD
 
     def tree(self, plan: Java) -> Node:
@@ -195,6 +196,13 @@ class Trees(Expressions):
     def filtered(self, plan: Java, condition: Java) -> Java:
         """The rows of a plan that fulfil a condition over its columns."""
         return self._filter(condition, plan)
+
+    def sorting(self, node: Node) -> Node:
+        """The order in which a LIMIT, or ranks of all rows, take the rows of their child, as a sort of these."""
+        plan, (child,) = node.plan, node.children
+        if plan.nodeName() != "Sort":
+            plan = self._sort(plan.orderSpec(), True, plan.child(), self.none)
+        return Node("Sort", (plan,), node.children, child.output)
 
     def grouping_keys(self, node: Node) -> list[Expression]:
         """The expressions by which an aggregate groups."""

@@ -19,6 +19,7 @@ from lake.core.sql import quoted
 from lake.relations import order_dependent, stored
 from lake.relations.base import Relation
 from lake.relations.budget import FallBackToRecompute
+from lake.relations.first_rows import FirstRows
 from lake.relations.lookup_keys import Keys
 from lake.relations.reading import Reading
 from lake.relations.stored import StoredRows
@@ -112,21 +113,24 @@ def difference(definition: Definition, table: DataFrame, reading: Reading) -> Da
 
 
 def rows_of_query(definition: Definition, reading: Reading) -> DataFrame:
-    """All rows of the query at `until`, in the tree's columns, whatever their values are. The reading notes the rows of all totals, so that
-    the next refresh adds to them: also of those that only the guarded tree has (catalyst/distinct_steps.py), unless their guard raises."""
-    rows, unguarded = definition.unguarded.relation.snapshot(reading), _totals(definition.unguarded.relation)
-    for name, total in _totals(definition.relation).items():
+    """All rows of the query at `until`, in the tree's columns, whatever their values are. The reading notes what the stamp keeps of
+    operators, so that the next refresh goes on from it: also of those that only the guarded tree has (catalyst/distinct_steps.py), unless
+    their guard raises."""
+    rows, unguarded = definition.unguarded.relation.snapshot(reading), _kept_in_stamp(definition.unguarded.relation)
+    for name, operator in _kept_in_stamp(definition.relation).items():
         if name not in unguarded:
             try:
-                total.snapshot(reading)
+                operator.snapshot(reading)
             except SPARK_ERRORS as error:
                 if not of_rows(error):
                     raise
     return rows
 
 
-def _totals(relation: Relation) -> dict[str, Total]:
-    return {r.node.total: r for r in relation.walk() if isinstance(r, Total)}
+def _kept_in_stamp(relation: Relation) -> dict[str, Relation]:
+    """The operators inside the query whose rows the stamp keeps, by their names there."""
+    found = [r for r in relation.walk() if isinstance(r, Total | FirstRows) and not r.order_dependent]
+    return {r.node.total or r.node.margin: r for r in found}
 
 
 def in_tree_columns(definition: Definition, table: DataFrame) -> DataFrame:

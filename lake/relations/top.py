@@ -25,21 +25,18 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
+from lake.catalyst.first_rows import MOST
 from lake.catalyst.nodes import Node
+from lake.relations import first_rows
 from lake.relations.base import Relation
+from lake.relations.first_rows import ALL, Known, candidates, first_in_order, rows_after
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.relations.stored import Stored
-from lake.spark import steps, zset
+from lake.spark import zset
 
-_MARGIN = 50
-"""Rows of the margin, at the most."""
 _CHARACTERS = 4_000
 """Of the margin in a stamp, at the most. Half a margin is kept where all of it is longer."""
-_MOST = 1_000
-"""Of a larger LIMIT no margin is kept, and its rows are not brought to the driver."""
-_ALL = "all"
-"""In a stamp: stored rows and margin are all rows of the child."""
 
 
 class Top(Stored):
@@ -58,8 +55,8 @@ class Top(Stored):
         rows = self.children[0].snapshot(reading)
         if not self._has_margin(reading):
             return self.run(reading, [rows])
-        first = self._first(rows, reading)
-        return self._parted(first, first.count or 0, self._is_all(first), reading)
+        first = first_in_order(rows, self._sort, self.most + first_rows.MARGIN, reading)
+        return self._parted(Known(first, (first.count or 0) < self.most + first_rows.MARGIN), reading)
 
     def unchanged(self, reading: Reading) -> None:
         reading.totals.carry(self.node.margin)
@@ -67,32 +64,23 @@ class Top(Stored):
     def renewed(self, stored: DataFrame, delta: Changes, reading: Reading) -> DataFrame:
         """The top of the rows held and inserted, or of all rows of the child where that may be another."""
         known = reading.totals.since.get(self.node.margin)
-        held = stored.unionByName(reading.catalyst.unpacked(known[1], stored)) if known is not None and known[1] else stored
-        old = reading.frames.keep_rows(held)
-        summed = zset.consolidate(zset.add([old.frame, delta.frame]))
-        every = (known is not None and known[0] == _ALL) or (old.count is not None and old.count < self.most)
-        # where not all rows are known, one that is not may be deleted: it sorts after those that are
-        rows = zset.to_rows(summed, self.node.kind) if every else zset.side(summed, 1)
-        candidates = reading.frames.keep_rows(rows).frame
-        last = None if every else reading.catalyst.run(self._sort, [old.frame]).offset((old.count or 0) - 1)
-        if not self._has_margin(reading):
-            return self._of_many(candidates, last, reading)
-        first = self._first(candidates, reading)
-        if last is None:
-            return self._parted(first, first.count or 0, self._is_all(first), reading)
-        last = reading.frames.keep_rows(last).frame
-        with_last = reading.frames.keep_rows(reading.catalyst.run(self._sort, [first.frame.unionByName(last)])).frame
-        known_rows = reading.catalyst.up_to(with_last, last) - 1  # without the copy
-        if known_rows < self.most:
-            return self._recomputed(reading)
-        return self._parted(first, min(known_rows, first.count or 0), False, reading)
+        held = stored.unionByName(reading.catalyst.unpacked(known[1], self.node)) if known is not None and known[1] else stored
+        few = self._has_margin(reading)
+        old = reading.frames.keep_rows(reading.catalyst.run(self._sort, [held]) if few else held)
+        since = Known(old, (known is not None and known[0] == ALL) or (old.count is not None and old.count < self.most))
+        if not few:
+            return self._of_many(since, delta, reading)
+        _, first = candidates(since, delta, self._sort, self.most + first_rows.MARGIN, reading)
+        return self._parted(first, reading) if since.every or (first.rows.count or 0) >= self.most else self._recomputed(reading)
 
-    def _of_many(self, candidates: DataFrame, last: DataFrame | None, reading: Reading) -> DataFrame:
+    def _of_many(self, since: Known, delta: Changes, reading: Reading) -> DataFrame:
         """The same where the rows are too many for a margin: a copy of the last stored row must not make another top."""
-        top = reading.frames.keep_rows(self.run(reading, [candidates])).frame
-        if last is None:
+        rows = rows_after(since, delta, self._sort, reading)
+        top = reading.frames.keep_rows(self.run(reading, [rows])).frame
+        if since.every:
             return top
-        other = self.run(reading, [candidates.unionByName(last)])
+        last = reading.catalyst.run(self._sort, [since.rows.frame]).offset((since.rows.count or 0) - 1)
+        other = self.run(reading, [rows.unionByName(last)])
         if reading.frames.keep_consolidated(zset.subtract(other, top)) is None:
             return top
         return self._recomputed(reading)
@@ -102,23 +90,16 @@ class Top(Stored):
         return self.snapshot(reading)
 
     def _has_margin(self, reading: Reading) -> bool:
-        return self.most <= _MOST and self.most + _MARGIN < reading.frames.local_limit
+        return self.most <= MOST and self.most + first_rows.MARGIN < reading.frames.local_limit
 
-    def _first(self, rows: DataFrame, reading: Reading) -> Changes:
-        """The first rows in the order, on the driver: those of the top, and as many as a margin has."""
-        ordered = steps.over(reading.catalyst.run(self._sort, [rows]), steps.select(a.column for a in self.output))
-        return reading.frames.keep_rows(ordered.limit(self.most + _MARGIN))
-
-    def _is_all(self, first: Changes) -> bool:
-        return (first.count or 0) < self.most + _MARGIN
-
-    def _parted(self, first: Changes, end: int, every: bool, reading: Reading) -> DataFrame:
-        """The top of the first rows; those after it, up to `end`, are kept. `every`: that is all of the child."""
+    def _parted(self, first: Known, reading: Reading) -> DataFrame:
+        """The top of the first rows; those after it are kept, or half of them, where they are too long."""
+        frame, end, every = first.rows.frame, first.rows.count or 0, first.every
         start = min(self.most, end)
-        while len(text := reading.catalyst.packed(first.frame, start, end)) + len(_ALL) > _CHARACTERS:
+        while len(text := reading.catalyst.packed(frame, start, end)) + len(ALL) > _CHARACTERS:
             end, every = start + (end - start) // 2, False
-        reading.totals.keep(self.node.margin, (_ALL if every else "", text), _CHARACTERS)
-        return reading.frames.keep_rows(first.frame.limit(self.most)).frame
+        reading.totals.keep(self.node.margin, (ALL if every else "", text), _CHARACTERS)
+        return reading.frames.keep_rows(frame.limit(self.most)).frame
 
     @property
     def _sort(self) -> Node:

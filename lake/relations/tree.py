@@ -9,6 +9,7 @@ from dataclasses import replace
 from lake.catalyst import Catalyst
 from lake.catalyst.aggregate_split import total
 from lake.catalyst.determinism import order_dependence
+from lake.catalyst.first_rows import first_rows, rest_of
 from lake.catalyst.guards import guarded
 from lake.catalyst.nodes import Expression, Node
 from lake.catalyst.window_range import window_range
@@ -16,6 +17,7 @@ from lake.errors import DefinitionError
 from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
 from lake.relations.by_value import ValueFilter, ValueProject
+from lake.relations.first_rows import FirstRows
 from lake.relations.joins import InnerJoin, Join, KeyedJoin
 from lake.relations.keyed import Keyed
 from lake.relations.linear import LINEAR, Linear, UnionAll
@@ -51,6 +53,9 @@ class _Builder:
         node = guarded(node, self.catalyst, raising=self.guards)
         if not node.children:
             return self._leaf(node, shared=len(above) > 1 and set(above) != {"Inner"})
+        first = first_rows(node, self.catalyst) if not node.most else None
+        if first is not None:
+            return self._first_rows(node, first, above)
         looking = (*above, *self._looking(node))
         children = [self.relation(child, looking) for child in node.children]
         inner = self.catalyst.subquery_trees(node)
@@ -70,6 +75,13 @@ class _Builder:
         if looked is not None:
             return RangedWindow(node, children, subqueries, keys=keys, looked=looked)
         return Keyed(node, children, subqueries, keys=[keys] + [[]] * (len(children) - 1), reason=reason)
+
+    def _first_rows(self, node: Node, first: Node, above: tuple[str, ...]) -> Relation:
+        sort = self.catalyst.sorting(first)
+        kept = replace(sort, output=tuple(a for a in sort.output if a.id in self.needed))
+        found = FirstRows(first, [self.relation(child, above) for child in first.children], sort=kept)
+        rest = rest_of(node, first, self.catalyst)
+        return found if rest is None else Linear(rest, [found])
 
     def _join(self, node: Node) -> type[Join]:
         if self.catalyst.join_type(node) in _INNER:

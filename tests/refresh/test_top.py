@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lake.core.stamp import Stamp
-from lake.relations import top
+from lake.relations import first_rows, top
 from tests.lakes import SPARK, TestLake
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def kept(lake: TestLake) -> Sequence[str | None] | None:
 
 @pytest.fixture(autouse=True)
 def _small_margin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(top, "_MARGIN", MARGIN)
+    monkeypatch.setattr(first_rows, "MARGIN", MARGIN)
 
 
 def deleted(lake: TestLake, number: int) -> None:
@@ -160,7 +160,7 @@ def test_a_column_that_is_widened_and_a_larger_limit(lake: TestLake, monkeypatch
     deleted(lake, 3)
     lake.refresh("v")
     lake.assert_exact("v")
-    monkeypatch.setattr(top, "_MOST", 5)  # as of a LIMIT that has no margin
+    monkeypatch.setattr(top, "MOST", 5)  # as of a LIMIT that has no margin
     deleted(lake, 3)
     lake.refresh("v")
     assert kept(lake) is None

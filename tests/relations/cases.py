@@ -127,8 +127,24 @@ SECTIONS: dict[str, dict[str, str]] = {
         "intersect": "SELECT id FROM a INTERSECT SELECT id FROM b",
         "except": "SELECT id FROM a EXCEPT SELECT id FROM b",
     },
-    "Order, limit and pivot": {
+    "First rows inside a query": {
         "order_by_limit_offset": "SELECT id, s, v FROM a ORDER BY v DESC NULLS LAST, id, s LIMIT 3 OFFSET 1",
+        "limit_joined": """SELECT t.id, t.v, b.w FROM (SELECT id, s, v FROM a ORDER BY v DESC NULLS LAST, id, s LIMIT 3) t
+            JOIN b ON t.id = b.id""",
+        "limit_padded": """SELECT b.id, b.w, t.n FROM b LEFT JOIN
+            (SELECT id, count(*) AS n FROM a GROUP BY id ORDER BY n DESC, id LIMIT 2) t ON t.id = b.id""",
+        "in_a_limit": "SELECT s, v FROM a WHERE id IN (SELECT id FROM b ORDER BY w DESC, id LIMIT 2)",
+        "limits_united": """(SELECT id, v FROM a ORDER BY v, id LIMIT 2) UNION ALL (SELECT id, v FROM a ORDER BY v, id LIMIT 4)""",
+        "rank_of_all": "SELECT id, v, r FROM (SELECT id, v, rank() OVER (ORDER BY v DESC) AS r FROM a) WHERE r <= 2",
+        "dense_rank_of_groups": """SELECT s, n, r
+            FROM (SELECT s, count(*) AS n, dense_rank() OVER (ORDER BY count(*)) AS r FROM a GROUP BY s) WHERE r < 3 AND s IS NOT NULL""",
+        "row_number_of_all": """SELECT s, t
+            FROM (SELECT s, sum(v) AS t, row_number() OVER (ORDER BY sum(v) NULLS FIRST, s) AS r FROM a GROUP BY s) WHERE r = 2""",
+        "best_and_worst": """WITH t AS (SELECT s, max(v) AS m FROM a GROUP BY s)
+            SELECT x.s AS best, y.s AS worst, x.r FROM (SELECT s, rank() OVER (ORDER BY m DESC) AS r FROM t) x
+            JOIN (SELECT s, rank() OVER (ORDER BY m) AS r FROM t) y ON x.r = y.r WHERE x.r < 3""",
+    },
+    "Order and pivot": {
         "order_by": "SELECT id, s FROM a ORDER BY s",
         "pivot": "SELECT * FROM (SELECT s, v FROM a) PIVOT (sum(v) FOR s IN ('x', 'y', 'z'))",
     },

@@ -18,6 +18,7 @@ from lake.core.sql import quoted
 from lake.refresh import changes
 from lake.refresh.row_edits import in_names
 from lake.relations.budget import FallBackToRecompute
+from lake.relations.first_rows import FirstRows
 from lake.relations.reading import Reading
 from lake.relations.top import Top
 from lake.relations.total import Total
@@ -128,7 +129,7 @@ class View:
     def changes(self, since: dict[str, Rows], until: dict[str, Rows], local_limit: int = 40_000, kept: bool = True) -> Counter[Any]:
         """The relation's changes, consolidated, over the query's own columns.
 
-        `kept`: the stamp has the rows of aggregates over all rows, and those after a LIMIT.
+        `kept`: the stamp has the rows of aggregates over all rows, the first ones of LIMITs, and those after a LIMIT.
         """
         sources = ListedSources(self.spark, self.schemas, since, until, as_written=local_limit == 0)
         with Reading(self.catalyst, ListedSources(self.spark, self.schemas, since, since)) as before:
@@ -173,5 +174,5 @@ class View:
         before, after = self.truth(since), self.truth(until)
         expected = Counter({row: after[row] - before[row] for row in {*before, *after} if after[row] != before[row]})
         assert self.changes(since, until, local_limit) == expected
-        if any(isinstance(relation, Total | Top) for relation in self.definition.relation.walk()):
+        if any(isinstance(relation, Total | Top | FirstRows) for relation in self.definition.relation.walk()):
             assert self.changes(since, until, local_limit, kept=False) == expected

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lake.relations.additive import AddedAggregate
 from lake.relations.base import Relation
+from lake.relations.first_rows import FirstRows
 from lake.relations.joins import InnerJoin
 from lake.relations.keyed import Keyed
 from lake.relations.null_aware import NullAwareJoin
@@ -71,7 +72,14 @@ _SUMMARY: Mapping[str, tuple[Sequence[str], str]] = {
         ["order_by_limit", "order_by_limit_of_groups"],
         "Recomputed if more than fifty rows leave the top.",
     ),
-    "`LIMIT ... OFFSET`": (["order_by_limit_offset"], ""),
+    "`LIMIT ... OFFSET`, `LIMIT` inside a query": (
+        ["order_by_limit_offset", "limit_joined"],
+        "Of up to 1,000 rows. Recomputed if more than fifty of the first rows are deleted.",
+    ),
+    "`rank() OVER (ORDER BY ...) <= n`": (
+        ["rank_of_all", "dense_rank_of_groups", "row_number_of_all"],
+        "Likewise; `row_number` in an order without ties.",
+    ),
     "Aggregates over all rows inside a query": (["total_of_a_join", "total_twice"], "Of integers, decimals, dates and strings."),
     "Correlated subqueries, `LATERAL`": (["correlated_scalar", "correlated_count", "lateral_join"], ""),
     "Uncorrelated scalar subqueries": (
@@ -91,6 +99,8 @@ _TERMS = {
     "stored rows": "the changes are added to the stored rows of the view; a group is read only if its minimum or maximum is deleted",
     "totals": "the changes are added to the row of an aggregate over all rows, which the view's last commit keeps; its table is read "
     "only if its minimum or maximum is deleted",
+    "first rows": "the changes are merged with the first rows in an order, which the view's last commit keeps; all rows are read only if "
+    "too many of these are deleted",
 }
 
 
@@ -196,9 +206,9 @@ incremental.
     Answer.UNTIL: """
 ## Incremental, with exceptions
 
-These are incremental unless the data forces a recompute: `NOT IN` when a NULL appears, `ORDER BY ... LIMIT` when more
-rows leave the top than come into it and than the last commit keeps after it (fifty), a scalar subquery when its value
-changes.
+These are incremental unless the data forces a recompute: `NOT IN` when a NULL appears, `ORDER BY ... LIMIT` and
+ranks of all rows when more rows leave the top than come into it and than the last commit keeps after it (fifty), a
+scalar subquery when its value changes.
 """,
     Answer.BY_KEY: """
 ## Incremental by key
@@ -212,7 +222,7 @@ brackets are the keys.
 
 {chr(10).join(_wrapped(f"- **{term}**: {text}") for term, text in _TERMS.items())}
 
-Aggregates and `LIMIT` use stored rows if no other operator is above them, except a projection.
+Aggregates, and `LIMIT` without `OFFSET`, use stored rows if no other operator is above them, except a projection.
 """,
 }
 _PLAIN = ("Source", "LocalRelation")
@@ -234,7 +244,7 @@ def answer(view: View) -> Answer:
     if definition.scope:
         return Answer.BY_KEY
     stored = stored_of(definition.relation) if definition.carried else None
-    until = any(isinstance(r, NullAwareJoin) or r.subqueries for r in relations) or (
+    until = any(isinstance(r, NullAwareJoin | FirstRows) or r.subqueries for r in relations) or (
         stored is not None and not isinstance(stored, AddedAggregate)
     )
     return Answer.UNTIL if until else Answer.INCREMENTAL
@@ -253,7 +263,9 @@ def how(view: View) -> str:
         return f"({', '.join(names)})"
     stored = stored_of(definition.relation) if definition.carried else None
     terms = [_term(r, stored) for r in definition.relation.walk()]
-    return ", ".join(term for term in ("stored rows", "totals", "lookups", "affected keys") if term in terms) or "changes only"
+    return (
+        ", ".join(term for term in ("stored rows", "totals", "first rows", "lookups", "affected keys") if term in terms) or "changes only"
+    )
 
 
 def _term(relation: Relation, stored: Relation | None) -> str:
@@ -261,6 +273,8 @@ def _term(relation: Relation, stored: Relation | None) -> str:
         return "stored rows"
     if isinstance(relation, Total):
         return "totals"
+    if isinstance(relation, FirstRows):
+        return "first rows"
     return "lookups" if isinstance(relation, InnerJoin) else "affected keys" if isinstance(relation, Keyed) else "changes only"
 
 

@@ -25,11 +25,17 @@ FOLLOWED = {
     ),
     "SELECT sum(x) AS total FROM c": ("CAST floating-point numbers AS DECIMAL", ["SELECT sum(CAST(x AS DECIMAL(20, 2))) AS total FROM c"]),
     "SELECT id, rank() OVER (ORDER BY v) AS r FROM a": ("PARTITION BY", ["SELECT id, rank() OVER (PARTITION BY s ORDER BY v) AS r FROM a"]),
-    "SELECT id, rank() OVER (ORDER BY v, id) AS r FROM a": ("ORDER BY ... LIMIT instead", ["SELECT id, v FROM a ORDER BY v, id LIMIT 3"]),
-    "SELECT id FROM a ORDER BY v, id LIMIT 3 OFFSET 2": ("without OFFSET", ["SELECT id, v FROM a ORDER BY v, id LIMIT 5"]),
+    "SELECT id, rank() OVER (ORDER BY v, id) AS r FROM a": (
+        "filter them by their rank",
+        ["SELECT id, r FROM (SELECT id, rank() OVER (ORDER BY v, id) AS r FROM a) WHERE r <= 10"],
+    ),
+    "SELECT id FROM a ORDER BY v, id LIMIT 3 OFFSET 998": (
+        "at the most 1,000 rows",
+        ["SELECT id FROM a ORDER BY v, id LIMIT 3 OFFSET 997"],
+    ),
     "SELECT n, s FROM (SELECT n FROM total ORDER BY m LIMIT 3) JOIN a ON n = id": (
         "until no two rows can be equal",
-        ["SELECT n FROM total ORDER BY m, n LIMIT 3", "SELECT t.n, a.s FROM total t JOIN a ON t.n = a.id"],
+        ["SELECT n, s FROM (SELECT n FROM total ORDER BY m, n LIMIT 3) JOIN a ON n = id"],
     ),
 }
 

@@ -22,7 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import scala.collection.immutable.Seq;
 
-/** Rows on the driver as a text and back, and where one of them is among others (lake/relations/top.py). */
+/** Rows on the driver as a text and back, and where one of them is among others (lake/relations/first_rows.py). */
 public final class Margin {
   /** The rows from one to another (not included), as Spark holds them: compressed, in characters that need no quotes. */
   public String packed(Dataset rows, int from, int to) throws IOException {
@@ -39,11 +39,15 @@ public final class Margin {
     return Base64.getEncoder().encodeToString(bytes.toByteArray());
   }
 
-  /** The rows of such a text, in the columns of a frame. */
-  public Dataset unpacked(SparkSession session, Dataset like, String text) throws IOException {
-    DataInputStream in = new DataInputStream(new InflaterInputStream(new ByteArrayInputStream(Base64.getDecoder().decode(text))));
+  /** The rows of such a text, in the columns of a node of the tree; none for an empty text. */
+  public Dataset unpacked(SparkSession session, List attributes, String text) throws IOException {
     List columns = new ArrayList(), rows = new ArrayList();
-    for (Object each : Sequences.list(like.queryExecution().analyzed().output())) columns.add(((Attribute) each).newInstance());
+    for (Object each : attributes) {
+      Attribute attribute = (Attribute) each;
+      columns.add(((Attribute) attribute.newInstance()).withName("c" + attribute.exprId().id()).withNullability(true));
+    }
+    if (text.isEmpty()) return Plans.local(session, columns, Sequences.seq(rows));
+    DataInputStream in = new DataInputStream(new InflaterInputStream(new ByteArrayInputStream(Base64.getDecoder().decode(text))));
     for (int left = in.readInt(); left > 0; left--) {
       byte[] bytes = new byte[in.readInt()];
       in.readFully(bytes);
