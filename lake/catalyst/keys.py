@@ -66,6 +66,8 @@ def carrying(node: Node, catalyst: Catalyst, source_keys: Mapping[str, SourceKey
             return Carrying(catalyst.over(node, children), _joined(node, children, keys, catalyst), scope)
         case "Window":
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope + _partition(node, catalyst))
+        case "Limit" if _of_equal_rows(node, catalyst):
+            return Carrying(node, None, tuple(a.id for a in node.output) if node.most else ())
         case "Limit" if node.most:
             limited = catalyst.over(node, children)
             return Carrying(limited, keys[0], tuple(a.id for a in limited.output))
@@ -75,6 +77,12 @@ def carrying(node: Node, catalyst: Catalyst, source_keys: Mapping[str, SourceKey
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope)
         case _:
             return Carrying(catalyst.over(node, node.children), None) if node.children else Carrying(node, _declared(node, source_keys))
+
+
+def _of_equal_rows(node: Node, catalyst: Catalyst) -> bool:
+    """Whether rows that tie in an ORDER BY ... LIMIT are the same. With a key carried beside them they would not be, and the LIMIT would
+    depend on the order in which they arrive."""
+    return not node.tie_free and {a.id for a in node.children[0].output} <= ordered_by(node, catalyst)
 
 
 def tie_free(node: Node, catalyst: Catalyst, source_keys: Mapping[str, SourceKey]) -> Node:

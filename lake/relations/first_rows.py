@@ -4,9 +4,9 @@ the stamp keeps: those that decide what is let through, and some more.
 Let H be these rows, b the last of them, and C the rows of H + Δ with a positive weight. A row of the child that is not in H sorts after b,
 or as b does. So the rows K of C that sort before b, and those that tie with it, come first in the child as well, and
 
-    op(child at until) = op(K)       if K has n + m rows (of a LIMIT), or if the last row of K has no rank up to n
+    op(child at until) = op(K)       if K has n + m rows (of a LIMIT), or if the last row of K has a rank after n
 
-since what comes after K is let through no more than its last row is. Otherwise the child is read in full. Where H is all of the child, so
+since what comes after K has no smaller rank. Otherwise the child is read in full. Where H is all of the child, so
 is C. top.py does the same at a view's root, where the view's table has the first n rows.
 
 Example: the two smallest of all rows, of which three are kept. 1 is deleted, 2 and 7 are inserted. Nothing is known of rows after 5.
@@ -36,6 +36,8 @@ MARGIN = 50
 """Rows beyond those that an operator lets through, at the most."""
 ALL = "all"
 """In a stamp: the rows that it keeps are all rows of the child."""
+_SHARED = 10
+"""Margins that are looked at to find the last row of a rank."""
 _CHARACTERS = 8_000
 """Of the rows of one operator in a stamp, at the most. Of an operator with longer rows none are kept."""
 
@@ -69,9 +71,8 @@ class FirstRows(Keyed):
         if known is not None:
             old = known.rows.frame
         else:
-            reading.budget.recompute_operator(
-                reading.bytes_of(self), f"{self._name} was recomputed: the stamp does not have its first rows"
-            )
+            why = f"{self._name} was recomputed: the stamp does not have its first rows"
+            reading.budget.recompute_operator(reading.bytes_of(self), why)
             old = self.children[0].snapshot_since(reading)
         return reading.frames.keep_consolidated(zset.subtract(self.snapshot(reading), self.run(reading, [old])))
 
@@ -85,7 +86,8 @@ class FirstRows(Keyed):
 
     @property
     def _most(self) -> int:
-        return self.node.most + MARGIN
+        """How many rows are looked at: of ranks, which rows may share, so many that they and a margin are likely among them."""
+        return self.node.most + (MARGIN if self.node.kind == "Limit" else _SHARED * MARGIN)
 
     def _since(self, reading: Reading) -> Known | None:
         """The first rows at `since` that the stamp has; None where it has none, or they can't be used."""
@@ -126,21 +128,18 @@ class FirstRows(Keyed):
         return self.run(reading, [rows]) if result is None else result
 
     def _result(self, known: Known, reading: Reading) -> DataFrame | None:
-        """The operator's rows, if these first rows of the child decide what they are; they are then noted for the stamp."""
-        found = reading.frames.keep_rows(self.run(reading, [known.rows.frame]))
-        if not known.every and not self._decided(known.rows, found, reading):
+        """The operator's rows, if these first rows of the child decide what they are: what it needs of them is then noted for the stamp."""
+        rows, count = known.rows, known.rows.count or 0
+        found = reading.frames.keep_rows(self.run(reading, [rows.frame]))
+        ranks = self.node.kind != "Limit"
+        let_through = found.count or 0 if ranks else self.node.most
+        if not known.every and count < let_through + ranks:
             return None
-        text = reading.catalyst.packed(known.rows.frame, 0, known.rows.count or 0)
-        reading.totals.keep(self.node.margin, (ALL if known.every else "", text), _CHARACTERS)
+        kept = min(count, let_through + MARGIN)
+        while len(text := reading.catalyst.packed(rows.frame, 0, kept)) + len(ALL) > _CHARACTERS and kept > let_through:
+            kept = let_through + (kept - let_through) // 2
+        reading.totals.keep(self.node.margin, (ALL if known.every and kept == count else "", text), _CHARACTERS)
         return found.frame
-
-    def _decided(self, rows: Changes, found: Changes, reading: Reading) -> bool:
-        """Whether rows that come after these change nothing."""
-        count = rows.count or 0
-        if self.node.kind == "Limit" or not count:
-            return count >= self.node.most
-        with_last = rows.frame.unionByName(rows.frame.offset(count - 1))
-        return reading.frames.keep_rows(self.run(reading, [with_last])).count == found.count
 
 
 def first_in_order(rows: DataFrame, sort: Node, most: int, reading: Reading) -> Changes:

@@ -20,7 +20,10 @@ _WINDOW = "add PARTITION BY to the window; if only the first rows are wanted, fi
 _LIMIT = "let the LIMIT have an ORDER BY, and at the most 1,000 rows, with those of its OFFSET"
 _KEYS = "group or partition by a further column that can be looked up, no session window and no map"
 _APART = "make what it reads a view of its own, so that this operator alone is recomputed"
-_TIES = "add columns to the ORDER BY of the LIMIT until no two rows can be equal in it, such as a primary key"
+_TIES = (
+    "add columns to the ORDER BY of the LIMIT until no two rows can be equal in it, such as a primary key; if there is none, and the LIMIT "
+    "is not the last operator, make what ends with it a view of its own, and read that view here"
+)
 _ORDER = (
     "make it a function of the rows alone (CAST floating-point numbers AS DECIMAL, order what depends on an order), or select all columns "
     "that it groups or partitions by, with no LIMIT above"

@@ -110,8 +110,12 @@ def test_the_estimate_of_the_docstring() -> None:
     mb = 1 << 20
     recomputed = cost.of_recompute(300 * mb, 100 << 10)
     spent = cost.of_start(1, 0) + cost.of_changes(1, 100_000)
-    assert (recomputed // mb, cost.of_start(1, 0) // mb, cost.of_changes(1, 100_000) / mb) == (301, 80, pytest.approx(98, abs=0.5))
-    assert spent + cost.of_lookup(246 * mb) < recomputed < spent + cost.of_lookup(248 * mb)
+    assert (recomputed // mb, cost.of_start(1, 0) // mb, cost.of_changes(1, 100_000) / mb) == (301, 36, pytest.approx(24 + 98, abs=0.5))
+    assert spent + cost.of_lookup(430 * mb) < recomputed < spent + cost.of_lookup(434 * mb)
+    for budget in (0, 30, 40, 100, 130, 300):  # the last number of changes at which a recompute is not cheaper
+        most = cost.most_changes(1, budget * mb)
+        assert most == 0 or cost.of_start(1, 0) + cost.of_changes(1, most) <= budget * mb
+        assert cost.of_start(1, 0) + cost.of_changes(1, most + 1) > budget * mb
 
 
 def test_what_has_no_key_to_go_by_is_recomputed_once_where_it_is_most_of_the_query(facts: TestLake) -> None:
@@ -125,7 +129,7 @@ def test_what_has_no_key_to_go_by_is_recomputed_once_where_it_is_most_of_the_que
 
 
 def test_what_has_no_key_to_go_by_is_recomputed_by_itself_where_it_is_small(facts: TestLake) -> None:
-    facts.view("v", "SELECT f.id, f.v FROM f WHERE f.g < (SELECT g FROM d ORDER BY g LIMIT 1) + 10")
+    facts.view("v", "SELECT f.id, f.v FROM f WHERE f.g < (SELECT g FROM d ORDER BY g LIMIT 1 OFFSET 1000) + 10")
     facts.refresh("v")
     facts.sql("INSERT INTO {d} VALUES (601, 'n601')")
     result = facts.refresh("v")

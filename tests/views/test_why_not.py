@@ -35,7 +35,11 @@ FOLLOWED = {
     ),
     "SELECT n, s FROM (SELECT n FROM total ORDER BY m LIMIT 3) JOIN a ON n = id": (
         "until no two rows can be equal",
-        ["SELECT n, s FROM (SELECT n FROM total ORDER BY m, n LIMIT 3) JOIN a ON n = id"],
+        ["SELECT n FROM total ORDER BY m, n LIMIT 3", "SELECT t.n, a.s FROM total t JOIN a ON t.n = a.id"],
+    ),
+    "SELECT id FROM (SELECT id FROM a ORDER BY v LIMIT 3) JOIN c ON id = k": (
+        "until no two rows can be equal",
+        ["SELECT id FROM (SELECT id FROM a ORDER BY v, id LIMIT 3) JOIN c ON id = k"],
     ),
 }
 
