@@ -9,7 +9,6 @@ decimals is evaluated from its sum and count by Spark's own expression; one of w
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
@@ -17,11 +16,10 @@ from lake.catalyst.determinism import anywhere
 from lake.catalyst.distinct_steps import in_two_steps
 from lake.catalyst.guards import unless_too_large
 from lake.catalyst.nodes import Measure, Node
+from lake.catalyst.stamp_names import name_in_stamp
 from lake.catalyst.sums import WHOLE, average_of, like, tries, type_name
 from lake.spark.jvm.gateway import Java, kind_of
 
-_DIGITS = 20
-"""Of the name of a total: 80 bits, so that no two of a view have the same."""
 _COMPARED = WHOLE | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
 
 
@@ -54,13 +52,6 @@ def total(node: Node, catalyst: Catalyst, raising: bool = True) -> Node:
     (below,) = project.children
     below = replace(below, total=name_in_stamp(below, below.plan, catalyst))
     return _raising(project, below, catalyst) if raising else replace(project, children=(below,))
-
-
-def name_in_stamp(node: Node, plan: Java, catalyst: Catalyst) -> str:
-    """A digest of an operator (its plan) and of the types that it is made of and of: those of a source's columns may be widened."""
-    types = [catalyst.schema_of(each.plan).json() for each in node.walk() if each.source is not None]
-    text = "\n".join([catalyst.normal_form(plan), *sorted(types), *[m.data_type for m in node.measures]])
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _raising(project: Node, below: Node, catalyst: Catalyst) -> Node:

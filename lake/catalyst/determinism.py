@@ -90,7 +90,8 @@ def ordered_by(node: Node, catalyst: Catalyst) -> set[int]:
     if node.kind == "Window":
         partitions, orders = catalyst.list(plan.partitionSpec()), catalyst.list(plan.orderSpec())
     else:
-        partitions, orders = [], catalyst.list(plan.order()) if plan.nodeName() == "Sort" else []
+        sorted_all = plan.nodeName() == "Sort" and bool(getattr(plan, "global")())  # SORT BY sorts what comes together by chance
+        partitions, orders = [], catalyst.list(plan.order()) if sorted_all else []
     found = [catalyst.expression(java) for java in [*partitions, *[order.child() for order in orders]]]
     return {e.attribute for e in found if e.plain and e.attribute is not None and is_bitwise(catalyst.type_of(e))}
 

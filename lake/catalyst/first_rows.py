@@ -12,9 +12,9 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from lake.catalyst import Catalyst
-from lake.catalyst.aggregate_split import name_in_stamp
 from lake.catalyst.determinism import anywhere, order_dependence
 from lake.catalyst.nodes import Node
+from lake.catalyst.stamp_names import name_in_stamp
 from lake.spark.jvm.gateway import Java, kind_of
 
 MOST = 1_000
@@ -39,7 +39,8 @@ def first_rows(node: Node, catalyst: Catalyst) -> Node | None:
         found = None
     if found is None or catalyst.subquery_plans(found) or anywhere(found.children[0], catalyst):
         return None
-    return replace(found, margin=name_in_stamp(found, found.spine[0], catalyst))
+    (child,) = found.children  # its rows are kept as bytes: a type that is widened, also in a subquery, makes them others
+    return replace(found, margin=name_in_stamp(found, found.spine[0], catalyst, [catalyst.schema_of(child.spine[0]).json()]))
 
 
 def rest_of(node: Node, first: Node, catalyst: Catalyst) -> Node | None:
@@ -69,7 +70,8 @@ def _of_ranks(node: Node, window: Node, catalyst: Catalyst) -> Node | None:
     if not 0 < least <= MOST:
         return None
     condition = catalyst.made(f"r <= {least}", r={a.id: a.java for a in window.output}[rank])
-    return replace(node, spine=(catalyst.filtered(plan, condition), plan), children=window.children, most=least)
+    spine = (catalyst.filtered(plan, condition), plan)
+    return replace(node, spine=spine, children=window.children, most=least, tie_free=window.tie_free)
 
 
 def _bound(java: Java, ranks: Collection[int], catalyst: Catalyst) -> tuple[int, int] | None:

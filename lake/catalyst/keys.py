@@ -71,7 +71,7 @@ def carrying(node: Node, catalyst: Catalyst, source_keys: Mapping[str, SourceKey
         case "Limit" if node.most:
             limited = catalyst.over(node, children)
             return Carrying(limited, keys[0], tuple(a.id for a in limited.output))
-        case "Filter" if (first := catalyst.first_rows(node)) and (partition := _columns(first.plan.partitionSpec(), catalyst)):
+        case "Filter" if (first := catalyst.one_of_each(node)) and (partition := _columns(first.plan.partitionSpec(), catalyst)):
             return Carrying(catalyst.over(node, children), Key(partition, False), below[0].scope)
         case "Filter" | "Sort" | "Limit" | "BatchEvalPython" | "ArrowEvalPython":
             return Carrying(catalyst.over(node, children), keys[0], below[0].scope)

@@ -134,7 +134,7 @@ class Node:
             "has a margin without a number of rows": bool(self.margin) and not self.most,
             "has a number of rows": self.most != 0 and self.kind not in ("Limit", "Filter"),
             "has a negative number of rows": self.most < 0,
-            "is marked as an order without ties": bool(self.tie_free) and self.kind not in ("Window", "Limit"),
+            "is marked as an order without ties": bool(self.tie_free) and self.kind not in ("Window", "Limit") and not self.most,
             "has an output column twice": self.source is not None and len(self.output_ids) < len(self.output),
         }
         return next((what for what, wrong in found.items() if wrong), "")

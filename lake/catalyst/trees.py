@@ -265,7 +265,7 @@ class Trees(Expressions):
                 found.append(expression)
         return found
 
-    def first_rows(self, node: Node) -> Node | None:
+    def one_of_each(self, node: Node) -> Node | None:
         """The Window below a Filter that lets through one row of each of its partitions: that whose row number is 1; else None."""
         window = node.children[0]
         if window.kind == "Project" and window.children[0].kind == "Window":

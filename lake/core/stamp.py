@@ -27,9 +27,9 @@ _MOST_REASON = 300
 class Stamp:
     """`base`: the version of the view's table on which the refresh was planned, -1 for the first refresh. `base_snapshot`: if the view
     reads other views, the versions of the base tables that those were built from. `started`: in seconds since 1970. `lookups`, of a
-    real-time path: by source, the number of keys found in the cache, and of keys looked up in the table. `totals`: rows of aggregates at
-    the snapshot, by name, a text for each value; of a LIMIT the rows after its last one, in one text. `reason`: why the query, or a part of
-    it, was recomputed; empty where it was not."""
+    real-time path: by source, the number of keys found in the cache, and of keys looked up in the table. `totals`: what later refreshes
+    start from, by the names of operators: of an aggregate its row, a text for each value; of a LIMIT its first rows, or those after its
+    last one, in one text. `reason`: why the query, or a part of it, was recomputed; empty where it was not."""
 
     view: str
     number: int

@@ -63,7 +63,7 @@ class Computation:
 
     @property
     def final_stamp(self) -> Stamp:
-        """The stamp to publish, once the rows are computed: with the rows of aggregates that it keeps, and with what was recomputed."""
+        """The stamp to publish, once the rows are computed: with what it keeps of operators, and with what was recomputed."""
         reasons = self.reading.budget.why
         mode, reason = ("recompute", reasons) if reasons else (self.stamp.mode, self.stamp.reason)
         return replace(self.stamp, mode=mode, reason=reason, totals=dict(self.reading.totals.until))

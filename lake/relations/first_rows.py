@@ -61,7 +61,7 @@ class FirstRows(Keyed):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        return "computed from the first rows, which the stamp keeps; recomputed where too few of them remain"
+        return "computed from the first rows, which the stamp keeps; recomputed where too few of them remain, or they are too long for it"
 
     def own_changes(self, reading: Reading) -> Changes | None:
         if reading.changes_of(self.children[0]) is None:
@@ -74,11 +74,12 @@ class FirstRows(Keyed):
             why = f"{self._name} was recomputed: the stamp does not have its first rows"
             reading.budget.recompute_operator(reading.bytes_of(self), why)
             old = self.children[0].snapshot_since(reading)
-        return reading.frames.keep_consolidated(zset.subtract(self.snapshot(reading), self.run(reading, [old])))
+        new = reading.totals.frame(self, lambda: self._until(known, reading))
+        return reading.frames.keep_consolidated(zset.subtract(new, self.run(reading, [old])))
 
     def snapshot(self, reading: Reading) -> DataFrame:
         """The rows at `until`, computed at once."""
-        return reading.totals.frame(self, lambda: self._until(reading))
+        return reading.totals.frame(self, lambda: self._until(self._since(reading), reading))
 
     @property
     def _name(self) -> str:
@@ -100,9 +101,8 @@ class FirstRows(Keyed):
     def _kept(self, reading: Reading) -> bool:
         return self._most < reading.frames.local_limit
 
-    def _until(self, reading: Reading) -> DataFrame:
+    def _until(self, since: Known | None, reading: Reading) -> DataFrame:
         (child,) = self.children
-        since = self._since(reading)
         if since is None:
             return self._of_child(reading)
         delta = reading.changes_of(child)
@@ -116,7 +116,7 @@ class FirstRows(Keyed):
         if since.every:
             return self.run(reading, [rows])
         why = f"{self._name} was recomputed: of its first rows too many were deleted, and too few inserted in their place"
-        reading.budget.recompute_operator(reading.bytes_of(self), why, times=1)
+        reading.budget.recompute_operator(reading.bytes_of(self), why, times=1 if self.node.kind == "Limit" else 2)
         return self._of_child(reading)
 
     def _of_child(self, reading: Reading) -> DataFrame:
@@ -136,9 +136,10 @@ class FirstRows(Keyed):
         if not known.every and count < let_through + ranks:
             return None
         kept = min(count, let_through + MARGIN)
-        while len(text := reading.catalyst.packed(rows.frame, 0, kept)) + len(ALL) > _CHARACTERS and kept > let_through:
+        room = reading.totals.room(_CHARACTERS)
+        while len(text := reading.catalyst.packed(rows.frame, 0, kept)) + len(ALL) > room and kept > let_through:
             kept = let_through + (kept - let_through) // 2
-        reading.totals.keep(self.node.margin, (ALL if known.every and kept == count else "", text), _CHARACTERS)
+        reading.totals.keep(self.node.margin, (ALL if known.every and kept == count else "", text), room)
         return found.frame
 
 

@@ -42,7 +42,7 @@ class Computed(Protocol):
 class Reading:
     """One refresh. What a relation computed is stored, or a deep tree would compute its leaves again and again (trap 24).
 
-    `local_limit`: the most rows that are brought to the driver; `on_many`: called when there are more; `totals`: rows of totals, in stamps.
+    `local_limit`: the most rows that are brought to the driver; `on_many`: called when there are more; `totals`: what stamps keep.
     """
 
     catalyst: Catalyst

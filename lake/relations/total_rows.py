@@ -1,5 +1,5 @@
-"""What the stamp keeps of operators from one refresh to the next: the rows of aggregates over all rows inside a query (total.py), and the
-rows after the last one of a LIMIT (top.py)."""
+"""What the stamp keeps of operators from one refresh to the next: the rows of aggregates over all rows inside a query (total.py), the first
+rows of LIMITs and of ranks inside it (first_rows.py), and the rows after the last one of a LIMIT at its root (top.py)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 
 Row = tuple[str | None, ...]
 """One row: a text for each value, None for NULL."""
-_MOST_OF_ONE, _MOST = 1_000, 16_000
-"""Characters of one row, and of all rows of a stamp."""
+_MOST_OF_ONE, _MOST, _FOR_TOTALS = 1_000, 32_000, 8_000
+"""Characters of one row, of all rows of a stamp, and of these what first rows leave to totals."""
 
 
 @dataclass
 class TotalRows:
-    """Rows by the names of their aggregates (`Node.total`). `since`: those that the stamp has; `until`: those for the next stamp."""
+    """Rows by the names of their operators (`Node.total`, `Node.margin`). `since`: of the last stamp; `until`: of the next one."""
 
     since: Mapping[str, Row] = field(default_factory=dict)
     until: dict[str, Row] = field(default_factory=dict)
@@ -32,9 +32,16 @@ class TotalRows:
         """Note a row at `until`; one of more than so many characters is computed again at the next refresh."""
         self.until.pop(name, None)
         length = sum(len(value or "") for value in row)
-        others = sum(len(value or "") for name, kept in self.until.items() for value in (name, *kept))
-        if length <= at_most and others + length + len(name) <= _MOST:
+        if length <= at_most and self._length + length + len(name) <= _MOST:
             self.until[name] = row
+
+    def room(self, at_most: int) -> int:
+        """How many characters first rows may still have, at the most so many."""
+        return max(0, min(at_most, _MOST - _FOR_TOTALS - self._length))
+
+    @property
+    def _length(self) -> int:
+        return sum(len(value or "") for name, kept in self.until.items() for value in (name, *kept))
 
     def carry(self, name: str) -> None:
         """Note the row that the stamp has, if it has one, for the next: nothing changed that it is made of."""

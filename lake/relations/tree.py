@@ -78,10 +78,15 @@ class _Builder:
 
     def _first_rows(self, node: Node, first: Node, above: tuple[str, ...]) -> Relation:
         sort = self.catalyst.sorting(first)
-        kept = replace(sort, output=tuple(a for a in sort.output if a.id in self.needed))
-        found = FirstRows(first, [self.relation(child, above) for child in first.children], sort=kept)
+        kept = {a.id: a for a in sort.output if a.id in self.needed}  # each once: a query may name a column twice
+        found = FirstRows(first, [self.relation(child, above) for child in first.children], sort=replace(sort, output=tuple(kept.values())))
         rest = rest_of(node, first, self.catalyst)
-        return found if rest is None else Linear(rest, [found])
+        if rest is None:
+            return found
+        subqueries = {
+            expression: build(inner, self.catalyst, self.guards) for expression, inner in self.catalyst.subquery_trees(rest).items()
+        }
+        return (ValueFilter if subqueries else Linear)(rest, [found], subqueries)
 
     def _join(self, node: Node) -> type[Join]:
         if self.catalyst.join_type(node) in _INNER:

@@ -7,6 +7,7 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
+from lake.errors import KeyViolationError
 from lake.relations import first_rows
 from lake.relations.first_rows import FirstRows
 from tests.lakes import TestLake
@@ -25,6 +26,9 @@ QUERIES = {
     "by a double": "SELECT id, x, r FROM (SELECT id, x, rank() OVER (ORDER BY x DESC) AS r FROM a) WHERE r < 4",
     "densely": "SELECT g, n, r FROM (SELECT g, count(*) AS n, dense_rank() OVER (ORDER BY count(*)) AS r FROM a GROUP BY g) WHERE 2 >= r",
     "numbered": "SELECT id, g FROM (SELECT id, g, row_number() OVER (ORDER BY v, id) AS r FROM a) WHERE r BETWEEN 2 AND 4 AND g <> 'p'",
+    "beside a value": """SELECT id, r FROM (SELECT id, v, rank() OVER (ORDER BY v) AS r FROM a)
+        WHERE r <= 3 AND v > (SELECT min(w) FROM b)""",
+    "a column twice": """SELECT t.x, t.y, b.w FROM (SELECT id, id FROM a ORDER BY id LIMIT 5) AS t(x, y) LEFT JOIN b ON b.id = t.x""",
     "two ranks": """SELECT id, v, r, n FROM (SELECT id, v, rank() OVER w AS r, dense_rank() OVER w AS n FROM a WINDOW w AS (ORDER BY v))
         WHERE r <= 6 AND n <= 2""",
 }
@@ -54,7 +58,7 @@ def test_the_law_with_small_margins(spark: SparkSession, monkeypatch: pytest.Mon
     assert not view.recomputed
 
 
-@pytest.mark.parametrize("name", ["joined", "paged", "ranked", "densely", "numbered"])
+@pytest.mark.parametrize("name", ["joined", "paged", "ranked", "densely", "beside a value"])
 def test_histories(lake: TestLake, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Refresh after refresh, each from the rows that the one before kept."""
     monkeypatch.setattr(first_rows, "MARGIN", 4)
@@ -115,3 +119,40 @@ def test_which_are_kept(spark: SparkSession, query: str) -> None:
     view = View(spark, TABLES, query, {"a": ["id"]})
     kept = any(isinstance(relation, FirstRows) for relation in view.definition.relation.walk())
     assert kept == ("LIMIT 3" in query)
+
+
+def test_rows_of_other_types_are_not_taken_for_those_that_are_kept(lake: TestLake) -> None:
+    lake.table("a", "SELECT id, id AS v FROM range(100)", key=["id"])
+    lake.table("b", "SELECT CAST(-5 AS INT) AS w", **{"delta.enableTypeWidening": "true"})
+    limited = "SELECT id, v, (SELECT max(w) FROM b) AS m FROM a ORDER BY v, id LIMIT 5"
+    lake.view("v", f"SELECT t.id, CAST(t.m AS STRING) AS m FROM ({limited}) t JOIN a ON a.id = t.id")
+    assert any("which the stamp keeps" in step.rule for step in lake.open.explain("v").steps)
+    lake.refresh("v")
+    lake.sql("ALTER TABLE {b} ALTER COLUMN w TYPE BIGINT")
+    lake.sql("DELETE FROM {a} WHERE id = 2")
+    lake.refresh("v")
+    lake.assert_exact("v")
+
+
+def test_rows_that_are_too_long_for_the_stamp(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table("a", "SELECT id, sha2(string(id), 256) AS v FROM range(100)", key=["id"])
+    lake.view("v", "SELECT t.id, t.v FROM (SELECT id, v FROM a ORDER BY v, id LIMIT 4) t JOIN a ON a.id = t.id")
+    lake.refresh("v")
+    for characters, reason in ((700, ""), (100, "LIMIT was recomputed: the stamp does not have its first rows")):
+        monkeypatch.setattr(first_rows, "_CHARACTERS", characters)
+        lake.open.rebuild("v")
+        first = lake.open.read("v").orderBy("v").head()
+        assert first is not None
+        lake.sql(f"DELETE FROM {{a}} WHERE id = {first.id}")
+        assert lake.refresh("v").reason == reason
+        lake.assert_exact("v")
+
+
+def test_a_broken_key_by_which_ranks_have_no_ties_is_named(lake: TestLake) -> None:
+    lake.table("a", "SELECT id, id % 3 AS v FROM range(20)", key=["id"])
+    numbered = "SELECT v, row_number() OVER (ORDER BY v, id) AS r FROM a"
+    lake.view("v", f"SELECT v, count(*) AS n FROM ({numbered}) WHERE r <= 10 GROUP BY v")
+    lake.refresh("v")
+    lake.sql("INSERT INTO {a} VALUES (1, 1)")
+    with pytest.raises(KeyViolationError, match=r"primary key \(id\) of a"):
+        lake.open.rebuild("v")

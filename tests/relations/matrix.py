@@ -74,7 +74,7 @@ _SUMMARY: Mapping[str, tuple[Sequence[str], str]] = {
     ),
     "`LIMIT ... OFFSET`, `LIMIT` inside a query": (
         ["order_by_limit_offset", "limit_joined"],
-        "Of up to 1,000 rows. Recomputed if more than fifty of the first rows are deleted.",
+        "Of up to 1,000 rows, in 8,000 characters when packed. Recomputed if more than fifty of the first rows are deleted.",
     ),
     "`rank() OVER (ORDER BY ...) <= n`": (
         ["rank_of_all", "dense_rank_of_groups", "row_number_of_all"],
