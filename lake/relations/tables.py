@@ -77,7 +77,7 @@ class Tables:
     def rows(self, source: str, among: Mapping[str, Ranges] | None = None) -> DataFrame:
         """Rows of a table at `until`, all or those of files that may hold some keys (by column); their cost is counted."""
         if self.budget.limit:
-            self.budget.spend(cost.of_lookup(self.sources.bytes(source, among)), "reading tables for lookups")
+            self.budget.go_on(cost.of_lookup(self.sources.bytes(source, among)), "reading tables for lookups")
         return self.sources.rows(source, among)
 
     def small(self, table: object, rows: Callable[[], DataFrame]) -> Changes | None:

@@ -62,3 +62,13 @@ def test_after_falling_back_nothing_is_refused_and_one_reason_is_left() -> None:
     assert budget.unlimited
     assert budget.reasons == ["fell back to a full recompute: why"]
     budget.spend(100, "the recompute")
+
+
+def test_a_refresh_that_has_begun_goes_on_up_to_half_as_much_again() -> None:
+    budget = Budget(limit=100 * _MB)
+    budget.spend(90 * _MB, "a refresh")
+    budget.go_on(60 * _MB, "reading tables for lookups")
+    with pytest.raises(FallBackToRecompute, match=r"lookups costs 151 MB, more than 1\.5 times the 100 MB of the recompute"):
+        budget.go_on(_MB, "reading tables for lookups")
+    assert budget.spent == 150 * _MB
+    Budget().go_on(1 << 60, "reading tables for lookups")
