@@ -135,12 +135,19 @@ class FirstRows(Keyed):
         let_through = found.count or 0 if ranks else self.node.most
         if not known.every and count < let_through + ranks:
             return None
-        kept = min(count, let_through + MARGIN)
         room = reading.totals.room(_CHARACTERS)
-        while len(text := reading.catalyst.packed(rows.frame, 0, kept)) + len(ALL) > room and kept > let_through:
-            kept = let_through + (kept - let_through) // 2
+        text, kept = packed_within(room, rows.frame, (0, let_through, min(count, let_through + MARGIN)), reading)
         reading.totals.keep(self.node.margin, (ALL if known.every and kept == count else "", text), room)
         return found.frame
+
+
+def packed_within(room: int, frame: DataFrame, places: tuple[int, int, int], reading: Reading) -> tuple[str, int]:
+    """(rows of a frame on the driver as a text, the place of their end). `places`: of their start, of the least end, and of the end that
+    they have, unless the text is longer than the room: what lies beyond the least end is then halved, until it fits or is gone."""
+    start, least, end = places
+    while len(text := reading.catalyst.packed(frame, start, end)) + len(ALL) > room and end > least:
+        end = least + (end - least) // 2
+    return text, end
 
 
 def first_in_order(rows: DataFrame, sort: Node, most: int, reading: Reading) -> Changes:

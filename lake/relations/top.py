@@ -29,7 +29,7 @@ from lake.catalyst.first_rows import MOST
 from lake.catalyst.nodes import Node
 from lake.relations import first_rows
 from lake.relations.base import Relation
-from lake.relations.first_rows import ALL, Known, candidates, first_in_order, rows_after
+from lake.relations.first_rows import ALL, Known, candidates, first_in_order, packed_within, rows_after
 from lake.relations.frames import Changes
 from lake.relations.reading import Reading
 from lake.relations.stored import Stored
@@ -94,11 +94,10 @@ class Top(Stored):
 
     def _parted(self, first: Known, reading: Reading) -> DataFrame:
         """The top of the first rows; those after it are kept, or half of them, where they are too long."""
-        frame, end, every = first.rows.frame, first.rows.count or 0, first.every
-        start = min(self.most, end)
-        while len(text := reading.catalyst.packed(frame, start, end)) + len(ALL) > _CHARACTERS:
-            end, every = start + (end - start) // 2, False
-        reading.totals.keep(self.node.margin, (ALL if every else "", text), _CHARACTERS)
+        frame, count = first.rows.frame, first.rows.count or 0
+        start = min(self.most, count)
+        text, end = packed_within(_CHARACTERS, frame, (start, start, count), reading)
+        reading.totals.keep(self.node.margin, (ALL if first.every and end == count else "", text), _CHARACTERS)
         return reading.frames.keep_rows(frame.limit(self.most)).frame
 
     @property

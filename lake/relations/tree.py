@@ -58,8 +58,7 @@ class _Builder:
             return self._first_rows(node, first, above)
         looking = (*above, *self._looking(node))
         children = [self.relation(child, looking) for child in node.children]
-        inner = self.catalyst.subquery_trees(node)
-        subqueries = {expression: build(subquery, self.catalyst, self.guards) for expression, subquery in inner.items()}
+        subqueries = self._subqueries(node)
         if node.kind in LINEAR:
             return (_BY_VALUE.get(node.kind, Linear) if subqueries else Linear)(node, children, subqueries)
         if node.kind == "Union":
@@ -83,10 +82,12 @@ class _Builder:
         rest = rest_of(node, first, self.catalyst)
         if rest is None:
             return found
-        subqueries = {
-            expression: build(inner, self.catalyst, self.guards) for expression, inner in self.catalyst.subquery_trees(rest).items()
-        }
+        subqueries = self._subqueries(rest)
         return (ValueFilter if subqueries else Linear)(rest, [found], subqueries)
+
+    def _subqueries(self, node: Node) -> dict[int, Relation]:
+        inner = self.catalyst.subquery_trees(node)
+        return {expression: build(subquery, self.catalyst, self.guards) for expression, subquery in inner.items()}
 
     def _join(self, node: Node) -> type[Join]:
         if self.catalyst.join_type(node) in _INNER:
